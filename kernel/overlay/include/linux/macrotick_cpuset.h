@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Macrotick: cpusets, which make root domains, and deadline tasks beside
- * windows and budgets.
- */
+/* Macrotick: cpusets (which create root domains) with deadline tasks beside windows and budgets. */
 #ifndef _LINUX_MACROTICK_CPUSET_H
 #define _LINUX_MACROTICK_CPUSET_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Macrotick: what a thread that waits for a lock lends to its owner, and what
- * its place among the waiters is.
+ * Macrotick: the priority that a thread lends to the owner of a lock, and its
+ * place among the waiters.
  */
 #ifndef _LINUX_MACROTICK_PI_H
 #define _LINUX_MACROTICK_PI_H
@@ -22,7 +22,7 @@ bool __macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner);
 void __macrotick_left(struct rt_mutex_base *lock, struct task_struct *owner);
 void mt_forget_behind(struct task_struct *p);
 
-/* A pool's thread lends what it has by itself or is lent, not what its windows give it. */
+/* A pool's thread lends its own priority or a lent one, never that of its windows. */
 static inline int macrotick_lent_prio(struct task_struct *p)
 {
 	if (likely(!p->macrotick.pooled))
@@ -30,7 +30,10 @@ static inline int macrotick_lent_prio(struct task_struct *p)
 	return min_t(int, mt_own_prio(p), READ_ONCE(p->macrotick.lent));
 }
 
-/* Its place among those who wait for a lock: that of its claims or windows, if they are better. */
+/*
+ * Returns a thread's place among the waiters of a lock: that of its claims or
+ * windows, if they are better.
+ */
 static inline int macrotick_waiter_prio(struct task_struct *p)
 {
 	int prio = macrotick_lent_prio(p);
@@ -46,20 +49,23 @@ static inline int macrotick_waiter_prio(struct task_struct *p)
 	return prio;
 }
 
-/* Whether it lends something else from now on, though its place is the same. */
+/* Whether its loan changes although its place stays the same. */
 static inline bool macrotick_relays(struct task_struct *p)
 {
 	return static_branch_unlikely(&macrotick_used) && p->macrotick.ds.relays;
 }
 
-/* Whoever it waits for is going to be told. */
+/* The next owner in the chain is about to get the changed loan. */
 static inline void macrotick_relayed(struct task_struct *p)
 {
 	if (static_branch_unlikely(&macrotick_used))
 		p->macrotick.ds.relays = false;
 }
 
-/* Whether it may not spin for a lock: its window may be over, or its group's budget used up. */
+/*
+ * Whether the thread must not spin for a lock: its window, or the budget of its
+ * group, may be over.
+ */
 static inline bool macrotick_contends(struct task_struct *p)
 {
 	return static_branch_unlikely(&macrotick_used) &&
@@ -67,7 +73,7 @@ static inline bool macrotick_contends(struct task_struct *p)
 		 READ_ONCE(p->macrotick.pinned));
 }
 
-/* It is blocked no longer, without the lock. Its pi_lock is locked. */
+/* The thread is no longer blocked, and did not get the lock. Its pi_lock is locked. */
 static inline void macrotick_unblocked(struct rt_mutex_base *lock, struct task_struct *p)
 {
 	if (static_branch_unlikely(&macrotick_used) &&
@@ -76,14 +82,14 @@ static inline void macrotick_unblocked(struct rt_mutex_base *lock, struct task_s
 		__macrotick_unblocked(lock, p);
 }
 
-/* It owns a lock that others may go on waiting for. Its pi_lock is locked. */
+/* The thread owns a lock, and others may still wait for it. Its pi_lock is locked. */
 static inline void macrotick_takes(struct rt_mutex_base *lock, struct task_struct *p)
 {
 	if (static_branch_unlikely(&macrotick_used))
 		__macrotick_takes(lock, p);
 }
 
-/* The lock has no owner, and its first waiter was woken up for it. */
+/* The lock has no owner, and its first waiter was woken up to take it. */
 static inline void macrotick_offered(struct rt_mutex_base *lock)
 {
 	if (static_branch_unlikely(&macrotick_used))
@@ -91,23 +97,23 @@ static inline void macrotick_offered(struct rt_mutex_base *lock)
 }
 
 /*
- * Somebody waits for an owner's lock, or does so with another priority; both
- * the lock's wait_lock and the owner's pi_lock are locked. Whether the owner is
- * blocked itself, and hands on something else from now on.
+ * A thread waits for an owner's lock, or its priority there changed. Both the
+ * lock's wait_lock and the owner's pi_lock are locked. Returns true if the
+ * owner is blocked itself, and the loan that it hands on changes.
  */
 static inline bool macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner)
 {
 	return static_branch_unlikely(&macrotick_used) && __macrotick_behind(lock, owner);
 }
 
-/* Somebody gave up waiting for a lock. Its wait_lock is locked, and the pi_lock of nobody. */
+/* A thread gave up waiting for a lock. The lock's wait_lock is locked, and no pi_lock. */
 static inline void macrotick_left(struct rt_mutex_base *lock, struct task_struct *owner)
 {
 	if (static_branch_unlikely(&macrotick_used) && owner)
 		__macrotick_left(lock, owner);
 }
 
-/* The current thread gives back a lock that others wait for. Its pi_lock is locked. */
+/* The current thread releases a lock that others wait for. Its pi_lock is locked. */
 static inline void macrotick_gives_back(struct rt_mutex_base *lock)
 {
 	if (static_branch_unlikely(&macrotick_used) && current->macrotick.ds.behind.lock == lock)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Macrotick: hooks of nanosleep(2) and clock_nanosleep(2). Who has a group with
- * a lead wakes up early, and is held until the sleep is over: see
+ * Macrotick: hooks of nanosleep(2) and clock_nanosleep(2). A thread of a group
+ * with a lead wakes up early, and is held until the sleep is over: see
  * sched/macrotick/ds_lead.c.
  */
 #ifndef _LINUX_MACROTICK_SLEEP_H
@@ -15,14 +15,14 @@ DECLARE_STATIC_KEY_FALSE(macrotick_leads);
 void mt_ds_sleep(struct hrtimer *timer);
 void mt_ds_slept(struct hrtimer *timer, bool is_over);
 
-/* The timer is to be started, for the caller. */
+/* The caller is about to start the timer of its sleep. */
 static inline void macrotick_sleep(struct hrtimer_sleeper *t)
 {
 	if (static_branch_unlikely(&macrotick_leads))
 		mt_ds_sleep(&t->timer);
 }
 
-/* It has expired, or was cancelled. */
+/* The timer has expired, or was cancelled. */
 static inline void macrotick_slept(struct hrtimer_sleeper *t)
 {
 	if (static_branch_unlikely(&macrotick_leads))

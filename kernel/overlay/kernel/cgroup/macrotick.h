@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Macrotick: cpuset.c asks whether a change takes CPUs from deadline tasks that
- * windows and budgets do not leave them elsewhere (sched/macrotick/admit.c).
+ * Macrotick: the hooks of cpuset.c. They refuse a change that takes CPUs from
+ * deadline tasks, if windows and budgets do not leave them enough elsewhere
+ * (sched/macrotick/admit.c).
  */
 #ifndef _KERNEL_CGROUP_MACROTICK_H
 #define _KERNEL_CGROUP_MACROTICK_H
@@ -10,7 +11,10 @@
 
 #include "cpuset-internal.h"
 
-/* What would be its partition's alone, whether its CPUs were named for that or not. */
+/*
+ * Returns the CPUs that only this cpuset would have as a partition, whether or
+ * not they were named.
+ */
 static inline const struct cpumask *macrotick_xcpus(const struct cpuset *cs)
 {
 	if (!cpumask_empty(cs->effective_xcpus))
@@ -18,7 +22,7 @@ static inline const struct cpumask *macrotick_xcpus(const struct cpuset *cs)
 	return cpumask_empty(cs->exclusive_cpus) ? cs->cpus_allowed : cs->exclusive_cpus;
 }
 
-/* Hook of validate_change(). A partition that is invalid may become valid by the change. */
+/* Hook of validate_change(). The change may make an invalid partition valid. */
 static inline bool macrotick_may_change(struct cpuset *cur, struct cpuset *trial)
 {
 	bool alone = cur->partition_root_state;
@@ -30,13 +34,13 @@ static inline bool macrotick_may_change(struct cpuset *cur, struct cpuset *trial
 	return cpumask_empty(cpus) || macrotick_dl_keeps(cur->css.cgroup, cpus, alone);
 }
 
-/* Hook of update_prstate(), before anything has changed. */
+/* Hook of update_prstate(), before any change. */
 static inline bool macrotick_may_part(struct cpuset *cs, int state)
 {
 	return state <= 0 || macrotick_dl_keeps(cs->css.cgroup, macrotick_xcpus(cs), true);
 }
 
-/* Hook of cpuset_can_attach(): deadline tasks come to a cpuset, perhaps with fewer CPUs. */
+/* Hook of cpuset_can_attach(): deadline tasks move to a cpuset, perhaps with fewer CPUs. */
 static inline bool macrotick_may_attach(struct cpuset *cs, struct cpuset *from)
 {
 	return cpumask_subset(from->effective_cpus, cs->effective_cpus) ||

@@ -2,19 +2,19 @@
 /*
  * Macrotick: the scheduler core's view of the class, included by sched.h.
  *
- * Every hook in core.c and syscalls.c is a one-line call of something
- * declared here. With no table installed each costs a patched-out branch or
- * one comparison outside the hot paths.
+ * Every hook in core.c and syscalls.c is a one-line call of a function or macro
+ * declared here. Without an installed table, each costs a patched-out branch,
+ * or one comparison outside the hot paths.
  */
 #ifndef _KERNEL_SCHED_MACROTICK_H
 #define _KERNEL_SCHED_MACROTICK_H
 
 /*
- * Effective priority of a thread in the class. It equals that of SCHED_FIFO
- * 99, so that lock owners boosted by such a thread run above everything else
- * (above deadline tasks, because the class picks them itself); a member never
- * gets it from a donor (see place.c), which makes policy and priority together
- * tell the class.
+ * The effective priority of a thread in the class. It equals that of SCHED_FIFO
+ * 99. A lock owner boosted by such a thread runs above everything else. It runs
+ * above deadline tasks because the class picks it itself. A member never gets
+ * this priority from a donor (see place.c). Policy and priority together
+ * therefore determine the class.
  */
 #define MACROTICK_PRIO	0
 
@@ -31,7 +31,7 @@ DECLARE_STATIC_KEY_FALSE(macrotick_ds_used);
 extern const struct sched_class macrotick_sched_class;
 extern const struct sched_class macrotick_ds_sched_class;
 
-/* Whether a class that is reached in the order of precedence must be asked. */
+/* Whether the core can skip a class that it reaches in the order of precedence. */
 static inline bool macrotick_skips(const struct sched_class *class)
 {
 	return (class == &macrotick_sched_class && !static_branch_unlikely(&macrotick_installed)) ||
@@ -44,10 +44,10 @@ static inline bool macrotick_class(int policy, int prio)
 }
 
 /*
- * Hook of enqueue_task_fair(): whether what runs where nothing counts as
- * runnable is a thread of the class, whose window has ended or which waits for
- * its next job, or one of SCHED_DS without budget, and not the idle task. Its
- * exec_start is its own.
+ * Hook of enqueue_task_fair(), for a CPU without a runnable thread. Returns
+ * whether the running thread is a thread of these classes, and not the idle
+ * task. Its window or its group's budget has ended, or it waits for its next
+ * job. Its exec_start is its own.
  */
 static inline bool macrotick_runs(const struct task_struct *curr)
 {
@@ -74,14 +74,14 @@ void mt_run(struct rq *rq, struct task_struct *next);
 void mt_ds_run(struct rq *rq, struct task_struct *next);
 void __macrotick_dead(struct task_struct *p);
 
-/* Whether a thread with a policy may be served by its group. */
+/* Whether the group of a thread with this policy may serve it. */
 static inline bool mt_ds_may_serve(int policy)
 {
 	return static_branch_unlikely(&macrotick_ds_used) &&
 		(policy == SCHED_DS || policy == SCHED_FIFO || policy == SCHED_RR);
 }
 
-/* The same of a thread that may have a policy of its own in a pool. */
+/* The same for a thread that may have an own policy in a pool. */
 static inline bool mt_ds_concerns(const struct task_struct *p)
 {
 	return mt_ds_may_serve(READ_ONCE(p->policy)) ||
@@ -90,8 +90,8 @@ static inline bool mt_ds_concerns(const struct task_struct *p)
 }
 
 /*
- * Whether a thread stays on its CPU, whatever the balance: its group, or who waits
- * for it, may have nothing on others.
+ * Whether a thread stays on its CPU, whatever the load balancer wants. Its group,
+ * or its waiter, may have no budget and no windows on other CPUs.
  */
 static inline bool macrotick_stays(const struct task_struct *p)
 {
@@ -108,7 +108,7 @@ static inline bool mt_lends_more(const struct task_struct *donor)
 		READ_ONCE(donor->macrotick.ds.lent.group);
 }
 
-/* Whether rt_mutex_setprio() must go on although neither donor nor priority has changed. */
+/* Whether rt_mutex_setprio() must continue although donor and priority are unchanged. */
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor)
 {
 	return static_branch_unlikely(&macrotick_used) &&
@@ -117,19 +117,20 @@ static inline bool macrotick_decides(struct task_struct *p, struct task_struct *
 }
 
 /*
- * Whether a thread is dequeued, or enqueued again, for a change that is none of
- * its class, priority, group and CPU: of its affinity, within spinlocks under
- * PREEMPT_RT. It has to be where it was. A macro: the flags come later.
+ * Whether a thread is dequeued or queued for a change of its affinity only,
+ * within spinlocks under PREEMPT_RT. Such a change keeps the class, priority,
+ * group and CPU of the thread. The thread must keep its place. A macro: the flags
+ * are defined later.
  */
 #define mt_keeps_its_place(flags)	(((flags) & (DEQUEUE_SAVE | DEQUEUE_MOVE)) == DEQUEUE_SAVE)
 
-/* Whether what serves the thread, as was decided, is not what has served it. */
+/* Whether the decision on the thread differs from its claims, windows or class. */
 static inline bool macrotick_moves(struct task_struct *p)
 {
 	return static_branch_unlikely(&macrotick_used) && mt_moves(p);
 }
 
-/* Whether windows or servers may serve a thread, or do so while it is on a run queue. */
+/* Whether windows or servers may serve a thread, or serve it while it is on a run queue. */
 static inline bool mt_is_concerned_with(const struct task_struct *p)
 {
 	return static_branch_unlikely(&macrotick_used) &&
@@ -138,7 +139,7 @@ static inline bool mt_is_concerned_with(const struct task_struct *p)
 		 p->macrotick.ds.lent.server || p->macrotick.lent_to);
 }
 
-/* Hooks of enqueue_task() and dequeue_task(). Macros: the flags come later. */
+/* Hooks of enqueue_task() and dequeue_task(). Macros: the flags are defined later. */
 #define macrotick_arrive(rq, p, flags)							\
 do {											\
 	if (mt_is_concerned_with(p) && !((flags) & (ENQUEUE_RESTORE | ENQUEUE_DELAYED)))	\
@@ -157,7 +158,7 @@ do {											\
 		__macrotick_dequeue(rq, p);						\
 } while (0)
 
-/* Hook of __schedule(): @next has been picked, though it may be what ran before. */
+/* Hook of __schedule(): @next has been picked, but may be the thread that ran before. */
 static inline void macrotick_run(struct rq *rq, struct task_struct *next)
 {
 	if (static_branch_unlikely(&macrotick_tt_used))
@@ -173,33 +174,33 @@ static inline void macrotick_tick(struct rq *rq)
 		mt_tick(rq);
 }
 
-/* Hook of finish_task_switch(), for a thread that does not come back. */
+/* Hook of finish_task_switch(), for a thread that has exited. */
 static inline void macrotick_dead(struct task_struct *p)
 {
 	if (static_branch_unlikely(&macrotick_used))
 		__macrotick_dead(p);
 }
 
-/* The class of a thread whose class would be @class otherwise. */
+/* Returns the class of a thread that would otherwise have @class. */
 static inline const struct sched_class *
 macrotick_next_class(struct task_struct *p, const struct sched_class *class)
 {
 	return static_branch_unlikely(&macrotick_used) ? mt_next_class(p, class) : class;
 }
 
-/* Decided by macrotick_setscheduler_prio() already, in the same change. */
+/* Returns the priority that macrotick_setscheduler_prio() decided already, in the same change. */
 static inline int macrotick_normal_prio(struct task_struct *p, int prio)
 {
 	return macrotick_policy(p->policy) ? p->normal_prio : prio;
 }
 
-/* Hook of rt_mutex_setprio(): what the thread's priority is, which would be @prio otherwise. */
+/* Hook of rt_mutex_setprio(): returns the priority of a thread that would otherwise have @prio. */
 static inline int macrotick_setprio(struct task_struct *p, int prio)
 {
 	return static_branch_unlikely(&macrotick_used) ? __macrotick_setprio(p) : prio;
 }
 
-/* Hook of __sched_setscheduler(), where other parameters are to be set: likewise. */
+/* Hook of __sched_setscheduler(), for a change of parameters: likewise. */
 static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy,
 					      const struct sched_attr *attr, int prio)
 {
@@ -209,8 +210,8 @@ static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy,
 }
 
 /*
- * Whether a change to @policy has deadline bandwidth to account for. A thread
- * that a deadline task lends its priority has none.
+ * Whether a change to @policy must account for deadline bandwidth. A thread
+ * that a deadline task lends its priority has no bandwidth.
  */
 static inline bool macrotick_dl_task(struct task_struct *p, int policy)
 {
@@ -219,22 +220,22 @@ static inline bool macrotick_dl_task(struct task_struct *p, int policy)
 	return dl_task(p);
 }
 
-/* Hook of __sched_setscheduler(), where the policy is to stay: a pool's thread has its own. */
+/* Hook of __sched_setscheduler(), if the policy stays: a pool's thread has its own policy. */
 static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr,
 				       int policy)
 {
 	return unlikely(macrotick_policy(policy)) ? mt_own_policy(p, attr, policy) : policy;
 }
 
-/* Whether a change of policy was taken note of, and that is all. */
+/* Whether a change of policy was only recorded. */
 static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user)
 {
 	return unlikely(user && macrotick_policy(p->policy)) && __macrotick_keeps(p, attr);
 }
 
 /*
- * After a change that was only taken note of, with nothing locked: something else
- * may serve the thread outside of its windows.
+ * Hook after a change that was only recorded, with nothing locked: the change
+ * may affect the thread's service outside its windows.
  */
 static inline void macrotick_kept(struct task_struct *p, bool pi)
 {
@@ -325,9 +326,9 @@ static inline void macrotick_init(void) { }
 #endif /* CONFIG_MACROTICK */
 
 /*
- * Hook of sched_ext's walks over all threads, in which each is dequeued and
- * enqueued: one that stays in its class here has to be where it was. A macro:
- * the flags come later.
+ * Hook of sched_ext's walks over all threads, which dequeue and queue each one.
+ * A thread that stays in a class of this file must keep its place. A macro: the
+ * flags are defined later.
  */
 #define macrotick_walk_flags(p, next_class)				\
 	(DEQUEUE_SAVE |							\

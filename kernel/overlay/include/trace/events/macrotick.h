@@ -9,7 +9,7 @@
 #include <linux/tracepoint.h>
 #include <uapi/linux/macrotick.h>
 
-/* Instants are those of the table on CLOCK_MONOTONIC, not of the moment of tracing. */
+/* Instants are those of the table on CLOCK_MONOTONIC, not the moment of tracing. */
 
 DECLARE_EVENT_CLASS(macrotick_window,
 	TP_PROTO(const char *entity, int cpu, u64 instant),
@@ -73,7 +73,7 @@ DEFINE_EVENT(macrotick_job, macrotick_complete,
 	TP_PROTO(struct task_struct *p, const char *entity, u64 job, u64 nominal),
 	TP_ARGS(p, entity, job, nominal));
 
-/* A SYNC window that begins at the instant became longer by the correction. */
+/* The SYNC window that begins at the instant became longer by the correction. */
 TRACE_EVENT(macrotick_sync,
 	TP_PROTO(int cpu, u64 instant, s64 correction, s64 rest),
 	TP_ARGS(cpu, instant, correction, rest),

@@ -24,7 +24,7 @@ DECLARE_EVENT_CLASS(timershield,
 		  __entry->level, __entry->running, __entry->expires)
 );
 
-/* The event device is no longer programmed for a timer of a lower level than what runs now. */
+/* The event device is no longer programmed for a timer of a lower level than the running task. */
 DEFINE_EVENT(timershield, timershield_masked,
 	TP_PROTO(int level, int running, s64 expires),
 	TP_ARGS(level, running, expires));

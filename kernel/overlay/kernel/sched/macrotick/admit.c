@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: admission of windows, budgets and deadline tasks beside each other.
+ * Macrotick: admission of windows, budgets and deadline tasks beside each
+ * other.
  *
- * Windows and budgets come before deadline tasks, so that a CPU with them is to
- * those one with so much less capacity. Their own admission is asked with what
- * is left (macrotick_dl_capacity()), and a table, or a budget, is refused where
- * it would not leave what was promised, or where there is not room for both.
- * That a CPU has at all room for its windows is table.c's affair.
+ * Windows and budgets come before deadline tasks. For SCHED_DEADLINE, a CPU
+ * with windows or budgets has that much less capacity. Its admission gets the
+ * capacity that is left (macrotick_dl_capacity()). A table or a budget is
+ * refused if it would not leave the promised bandwidth, or if windows and
+ * budgets do not fit together. Whether the windows alone fit on a CPU is
+ * checked in table.c.
  *
- * Nor is a change taken that leaves deadline tasks fewer CPUs, or less of them,
- * than they were promised beside windows and budgets: of a cpuset, of the limit
- * of real-time tasks, a CPU that goes off line. SCHED_DEADLINE promises for whole
- * root domains; tasks whose cpuset is smaller than that are looked at by themselves.
+ * Some other changes can also leave deadline tasks fewer CPUs, or less of them,
+ * than was promised. Examples are a change of a cpuset or of the limit of
+ * real-time tasks, and a CPU that goes offline. The kernel refuses such a
+ * change. SCHED_DEADLINE
+ * promises bandwidth for whole root domains. Tasks with a smaller cpuset are
+ * checked one by one.
  *
- * Tables come under mt_control, budgets under a lock of ds_group.c: each side
- * claims its share first and then looks at the other's. At worst both give way.
+ * Tables change under mt_control, budgets under a lock of ds_group.c. Each side
+ * first claims its share and then looks at the other's. In the worst case both
+ * give way.
  */
 #include <linux/macrotick_cpuset.h>
 
 #include "internal.h"
 #include "ds.h"
 
-/* What a table's windows take of a CPU, in units of SCHED_CAPACITY_SCALE. */
+/* Returns the share of a CPU that a table's windows take, in units of SCHED_CAPACITY_SCALE. */
 static unsigned int share_in(const struct macrotick_table *table, unsigned int cpu)
 {
 	if (!mt_has_windows(table, cpu))
@@ -30,9 +35,9 @@ static unsigned int share_in(const struct macrotick_table *table, unsigned int c
 }
 
 /**
- * mt_reserve - have the windows of up to two tables kept free of deadline tasks
+ * mt_reserve - reserves the windows of up to two tables against deadline tasks
  * @table: a table, or NULL
- * @staged: the one that takes its place, or NULL
+ * @staged: the table that replaces it, or NULL
  *
  * Under mt_control.
  */
@@ -50,16 +55,16 @@ static unsigned int share_of_budgets(int cpu)
 	return READ_ONCE(per_cpu(mt_ds_cpus, cpu).share);
 }
 
-/* What windows and budgets take of a CPU. */
+/* Returns the share of a CPU that windows and budgets take. */
 static unsigned int share_of(int cpu)
 {
 	return READ_ONCE(per_cpu(mt_cpus, cpu).share) + share_of_budgets(cpu);
 }
 
 /**
- * macrotick_dl_capacity - what windows and budgets leave of the capacity of a root domain
- * @cpu: a CPU of it
- * @capacity: that of all its active CPUs
+ * macrotick_dl_capacity - returns the capacity of a root domain without windows and budgets
+ * @cpu: a CPU of the root domain
+ * @capacity: the capacity of all its active CPUs
  *
  * Hook of SCHED_DEADLINE's admission.
  */
@@ -74,11 +79,11 @@ unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity)
 }
 
 /*
- * What deadline tasks were promised, as a share of one CPU (to_ratio()), and
- * what the servers of the fair class have beside it. A change of cpusets can
- * make Linux forget the servers in the total, or those of its tasks that are
- * dead and still have their bandwidth: when they give it back, the total is below
- * zero for good. Then the run queues know better.
+ * Returns the bandwidth promised to deadline tasks, as a share of one CPU
+ * (to_ratio()). Sets @servers to that of the fair class's servers. After a
+ * change of cpusets, Linux can forget the servers in the total, or dead tasks
+ * that still have their bandwidth. When these give it back, the total stays
+ * below zero. Then the run queues have the right numbers.
  */
 static u64 promised(const struct root_domain *rd, u64 *servers)
 {
@@ -97,7 +102,7 @@ static u64 promised(const struct root_domain *rd, u64 *servers)
 	return max(tasks, total - min(total, *servers));
 }
 
-/* Hook of SCHED_DEADLINE's look at a CPU that is to go offline: what was promised must stay. */
+/* Hook of SCHED_DEADLINE's check of a CPU that is to go offline: promised bandwidth must stay. */
 bool macrotick_dl_promised(int cpu)
 {
 	u64 servers;
@@ -105,7 +110,10 @@ bool macrotick_dl_promised(int cpu)
 	return promised(cpu_rq(cpu)->rd, &servers);
 }
 
-/* Hook of dl_clear_root_domain(): what counts tasks anew counts the fair class's servers, too. */
+/*
+ * Hook of dl_clear_root_domain(), which counts tasks again, and must count the
+ * fair class's servers, too.
+ */
 u64 macrotick_dl_servers(const struct root_domain *rd)
 {
 	u64 servers = 0;
@@ -116,7 +124,10 @@ u64 macrotick_dl_servers(const struct root_domain *rd)
 	return servers;
 }
 
-/* Whether a CPU's root domain keeps its promises under a limit; else how much it has promised. */
+/*
+ * Whether a CPU's root domain keeps its promises under a limit. Sets @bandwidth
+ * to the promised bandwidth.
+ */
 static bool keeps_under(unsigned int cpu, u64 limit, u64 *bandwidth)
 {
 	unsigned long capacity = 0;
@@ -124,7 +135,7 @@ static bool keeps_under(unsigned int cpu, u64 limit, u64 *bandwidth)
 	u64 servers;
 	int i;
 
-	guard(irqsave)();	/* which keeps the root domain */
+	guard(irqsave)();	/* keeps the root domain alive */
 	rd = cpu_rq(cpu)->rd;
 	for_each_cpu_and(i, rd->span, cpu_active_mask)
 		capacity += arch_scale_cpu_capacity(i);
@@ -134,9 +145,9 @@ static bool keeps_under(unsigned int cpu, u64 limit, u64 *bandwidth)
 		cap_scale(limit, macrotick_dl_capacity(cpu, capacity)) >= *bandwidth + servers;
 }
 
-/* A cpuset is to have these CPUs; where it is a partition, no other one has them besides. */
+/* A cpuset that is to have these CPUs. If it is a partition, no other cpuset has them. */
 struct mt_change {
-	struct cgroup		*cgroup;	/* NULL: nobody has them */
+	struct cgroup		*cgroup;	/* NULL: no cpuset has them */
 	const struct cpumask	*cpus;
 	bool			alone;
 };
@@ -151,7 +162,7 @@ static bool is_inside(struct task_struct *p, const struct mt_change *change)
 #endif
 }
 
-/* The active CPUs that a deadline task has after a change, if there is to be one. */
+/* Computes the active CPUs that a deadline task has after a change, if there is a change. */
 static void cpus_after(struct cpumask *cpus, struct task_struct *p, const struct mt_change *change)
 {
 	cpumask_and(cpus, &p->cpus_mask, cpu_active_mask);
@@ -166,8 +177,8 @@ static void cpus_after(struct cpumask *cpus, struct task_struct *p, const struct
 }
 
 /*
- * Whether CPUs have room for so much under SCHED_DEADLINE. Those that neither
- * windows nor budgets take a part of are its own affair.
+ * Whether CPUs have room for a bandwidth of SCHED_DEADLINE. CPUs without
+ * windows and budgets are left to SCHED_DEADLINE itself.
  */
 static bool have_room(const struct cpumask *cpus, u64 limit, u64 bandwidth)
 {
@@ -183,13 +194,16 @@ static bool have_room(const struct cpumask *cpus, u64 limit, u64 bandwidth)
 	return !taken || cap_scale(limit, capacity - min(capacity, taken)) >= bandwidth + servers;
 }
 
-/* One that is bound to an entity, and to its CPU with that, is about to leave SCHED_DEADLINE. */
+/*
+ * A bound task is pinned to the CPU of its entity. It does not count, because
+ * it is about to leave SCHED_DEADLINE.
+ */
 static bool is_deadline(struct task_struct *p)
 {
 	return dl_policy(READ_ONCE(p->policy)) && !READ_ONCE(p->macrotick.entity);
 }
 
-/* What tasks have that have no CPUs but these. */
+/* Returns the bandwidth of the tasks that have no other CPUs than these. */
 static u64 bandwidth_on(const struct cpumask *cpus, struct cpumask *others,
 			const struct mt_change *change)
 {
@@ -206,14 +220,17 @@ static u64 bandwidth_on(const struct cpumask *cpus, struct cpumask *others,
 	return sum;
 }
 
-/* Whether a task's CPUs, in @cpus, have room for it and all that have no others. */
+/* Whether a task's CPUs, in @cpus, have room for it and for all tasks without other CPUs. */
 static bool has_room_on(struct cpumask *cpus, struct cpumask *others,
 			const struct mt_change *change, u64 limit)
 {
 	return cpumask_empty(cpus) || have_room(cpus, limit, bandwidth_on(cpus, others, change));
 }
 
-/* Tasks that have too little anyway are in nobody's way. */
+/*
+ * Whether all tasks keep their bandwidth. A task that has too little even
+ * without the change does not prevent it.
+ */
 static bool all_keep(const struct mt_change *change, int cpu, u64 limit, struct cpumask *cpus,
 		     struct cpumask *others)
 {
@@ -233,7 +250,7 @@ static bool all_keep(const struct mt_change *change, int cpu, u64 limit, struct 
 			continue;
 		cpus_after(cpus, p, change);
 		pr_info_ratelimited(
-			"macrotick: too little would be left of CPUs %*pbl for %s[%d]\n",
+			"macrotick: CPUs %*pbl would have too little time left for %s[%d]\n",
 			cpumask_pr_args(cpus), p->comm, task_pid_nr(p));
 		return false;
 	}
@@ -241,8 +258,8 @@ static bool all_keep(const struct mt_change *change, int cpu, u64 limit, struct 
 }
 
 /*
- * Whether every deadline task, or those that may run on a CPU, have what they
- * were promised: after a change, if there is one.
+ * Whether all deadline tasks, or those that may run on a CPU, have the promised
+ * bandwidth after a change, if there is a change.
  */
 static bool tasks_keep(const struct mt_change *change, int cpu, u64 limit)
 {
@@ -259,7 +276,7 @@ static bool tasks_keep(const struct mt_change *change, int cpu, u64 limit)
 	return keep;
 }
 
-/* Whether anything of ours takes a part of some CPU. */
+/* Whether windows or budgets may take a part of some CPU. */
 static bool is_concerned(void)
 {
 	return static_key_enabled(&macrotick_installed) || static_key_enabled(&macrotick_ds_used);
@@ -271,12 +288,12 @@ static u64 limit_now(void)
 }
 
 /**
- * macrotick_dl_keeps - whether deadline tasks keep what they were promised
- * @cgroup: whose cpuset changes; NULL: the CPUs are gone
- * @cpus: what it is to have
- * @alone: it is a partition, and nobody else has them
+ * macrotick_dl_keeps - checks whether deadline tasks keep the promised bandwidth
+ * @cgroup: the control group whose cpuset changes; NULL: the CPUs are gone
+ * @cpus: the CPUs that it will have
+ * @alone: the cpuset is a partition, and no other one has these CPUs
  *
- * Asked before a change of cpusets, with no root domain changing.
+ * Called before a change of cpusets, while no root domain changes.
  */
 bool macrotick_dl_keeps(struct cgroup *cgroup, const struct cpumask *cpus, bool alone)
 {
@@ -287,7 +304,7 @@ bool macrotick_dl_keeps(struct cgroup *cgroup, const struct cpumask *cpus, bool 
 	return tasks_keep(&change, -1, limit_now());
 }
 
-/* Whether there is room for deadline tasks that come to a cpuset, beside those that are there. */
+/* Whether deadline tasks that move to a cpuset fit there, beside the tasks that it has. */
 bool macrotick_dl_fits(const struct cpumask *cpus, u64 bandwidth)
 {
 	cpumask_var_t active, others;
@@ -314,7 +331,10 @@ static u64 limit_in_force(void)
 	return this_rq()->rd->dl_bw.bw;
 }
 
-/* Hook of sched_dl_global_validate(): does another limit leave what was promised? */
+/*
+ * Hook of sched_dl_global_validate(): checks whether another limit leaves the
+ * promised bandwidth.
+ */
 int macrotick_dl_validate(u64 limit)
 {
 	u64 bandwidth;
@@ -331,27 +351,27 @@ int macrotick_dl_validate(u64 limit)
 
 /*
  * Whether a CPU's root domain keeps its promises, and tasks with fewer CPUs
- * have theirs; else how much it has promised.
+ * have theirs. Sets @bandwidth to the promised bandwidth.
  */
 static bool keeps_promises(unsigned int cpu, u64 *bandwidth)
 {
 	if (global_rt_runtime() == RUNTIME_INF)
 		return true;
-	/* A sleeping task may be promised its share in the root domain where it went to sleep. */
+	/* A sleeping task may have its promise in the root domain where it fell asleep. */
 	return keeps_under(cpu, limit_now(), bandwidth) && tasks_keep(NULL, cpu, limit_now());
 }
 
-/* Whether there is room on a CPU for its windows and its budgets. */
+/* Whether a CPU has room for its windows and its budgets. */
 static bool has_room(unsigned int cpu)
 {
-	/* Between claiming one's own share and looking at the other's; see above. */
+	/* Between the claim of one's own share and the look at the other's; see above. */
 	smp_mb();
 	return share_of(cpu) <= SCHED_CAPACITY_SCALE * MACROTICK_CAP_PERMILLE / 1000;
 }
 
 /**
- * mt_admit_budgets - whether a CPU has room for budgets
- * @cpu: the CPU, whose budgets' new share is set already
+ * mt_admit_budgets - checks whether a CPU has room for budgets
+ * @cpu: the CPU; the new share of its budgets is set already
  */
 bool mt_admit_budgets(unsigned int cpu)
 {
@@ -361,13 +381,13 @@ bool mt_admit_budgets(unsigned int cpu)
 }
 
 /**
- * mt_admit - whether a table leaves groups their budgets, and deadline tasks what was promised
- * @arg: the request; tells the first window of the CPU, and the per mille of
- *	one CPU that budgets or deadline tasks have there
- * @table: what was decoded
+ * mt_admit - checks whether a table leaves budgets and deadline tasks their time
+ * @arg: the request; gets the first window of the CPU at fault, and the per mille of one
+ *	CPU that budgets or deadline tasks have there
+ * @table: the decoded table
  *
- * Under mt_control, with no CPU coming or going. From here on deadline tasks
- * are admitted beside both the installed table and this one, until
+ * Under mt_control, while no CPU comes or goes. From here on SCHED_DEADLINE
+ * admits tasks beside both the installed table and this one, until
  * mt_reserve().
  *
  * Return: 0 or -EBUSY.

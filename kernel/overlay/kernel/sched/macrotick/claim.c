@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: what serves a thread besides its class: its group's servers, and
- * windows and servers that it is lent.
+ * Macrotick: the windows and servers that serve a thread besides its class.
+ * They are those of its group, and those that waiters lend it.
  *
- * A thread that waits for a lock stays where it is, asleep, and lends what
- * serves it (lend.c): the owner runs when the waiter would, in the waiter's
- * windows, or on the budget of its group, and is charged to that, whatever policy
- * the owner has. What is lent to one who waits itself is handed on. So nobody gets time outside
- * of windows and budgets by having his own threads wait for each other, and
- * lending is bounded by what the waiter could itself be served.
+ * A thread that waits for a lock stays in its queue, asleep, and lends its
+ * windows and servers (lend.c). The owner runs when the waiter would, in the
+ * windows of the waiter or on the budget of the waiter's group. The kernel
+ * charges that entity or group, whatever policy the owner has. An owner that
+ * waits for a lock itself hands its loan on. Threads that wait for each other
+ * therefore get no time outside of windows and budgets. A loan is never more
+ * than the waiter itself could get.
  *
- * A thread under SCHED_DS has a claim on its group's servers, and may be lent one
- * on another group's (struct mt_claim). Windows are lent as a place among the lent
- * ones of an entity.
+ * A thread under SCHED_DS has a claim on the servers of its group. A waiter can
+ * lend it another claim, on the servers of another group (struct mt_claim).
+ * Lent windows are a place in the entity's list of lent threads.
  *
- * What a thread has besides that is a class and a priority. One with a claim of
- * its own has none while its group has a budget on its CPU: it is in the class of
- * ds_class.c, which never picks by itself. It has those of
- *   - SCHED_OTHER where its group has no budget: it fails closed,
- *   - a waiter that is served otherwise: whoever waits pays for it.
- * Whoever waits on windows or servers lends no priority outside of these. For
+ * Besides claims and windows, a thread has a class and a priority. A thread with
+ * a claim of its own is normally in the class of ds_class.c, which never picks by
+ * itself. There are two exceptions.
+ *
+ *   - On a CPU where its group has no budget, it runs under SCHED_OTHER: it
+ *     fails closed.
+ *   - A waiter that neither windows nor servers serve lends class and priority,
+ *     and thus pays for the owner.
+ *
+ * A waiter that windows or servers serve lends no priority outside of these. For
  * threads of SCHED_TT see place.c.
  *
- * So a window or a server that opens or closes changes nothing here. Class and
- * claims are decided where the priority of a thread is, in the context of whoever
- * changes that (rt_mutex_setprio(), __sched_setscheduler()), and the class alone
- * when it comes to another CPU (arrive()).
+ * Windows and servers that open and close therefore change nothing here. The
+ * kernel decides class and claims where it decides the priority of the thread,
+ * in the context of the thread that changes it (rt_mutex_setprio(),
+ * __sched_setscheduler()). If the thread moves to another CPU, the kernel
+ * decides the class alone (arrive()).
  *
- * Who is relieved (ds_relief.c) has no claim of its own. Who dies goes on under
- * SCHED_OTHER where its claim does not serve it: nobody who takes a budget away
- * finds it any longer.
+ * A relieved thread (ds_relief.c) has no claim of its own. A dying thread
+ * continues under SCHED_OTHER where its claim does not serve it. A program that
+ * removes the budget does not find such a thread any longer.
  */
 #include <linux/timershield.h>
 
@@ -37,15 +43,16 @@
 #include "ds.h"
 
 /*
- * For hooks in the hot paths of the scheduler and of locks. For good: what is lent
- * may outlive a table or a budget.
+ * For hooks in the hot paths of the scheduler and of locks. The key is never
+ * switched off, because a loan can outlive a table or a budget.
  */
 DEFINE_STATIC_KEY_FALSE(macrotick_used);
 
 /*
- * The group that is to serve a thread with a policy, or NULL. Whether the policy
- * means SCHED_DS: in a group where SCHED_FIFO does, it does without a budget as
- * well, or nothing would bound the thread any longer.
+ * Returns the group that must serve a thread with a policy, or NULL. Sets
+ * @means_ds if the policy means SCHED_DS. In a group where SCHED_FIFO means
+ * SCHED_DS, this also holds without a budget. Otherwise nothing would bound the
+ * thread.
  */
 struct mt_group *mt_serving_group(struct task_struct *p, int policy, bool *means_ds)
 {
@@ -60,17 +67,17 @@ struct mt_group *mt_serving_group(struct task_struct *p, int policy, bool *means
 }
 
 /**
- * mt_decide - find out what is to serve a thread
+ * mt_decide - decides which claims and windows a thread must get
  * @rq: its run queue, locked, as is its pi_lock
  * @p: the thread
  * @policy: its policy, perhaps a new one; SCHED_TT for a member of that class
- * @normal_prio: its priority by itself, likewise
- * @prio: filled in with its priority outside of servers; that of a member with
- *	what it is lent outside of its windows, MAX_PRIO for nothing
+ * @normal_prio: its priority without loans, likewise
+ * @prio: filled in with its priority outside of servers; for a member, with the
+ *	priority that it is lent outside of its windows, or MAX_PRIO
  *
- * The caller takes the thread to where it belongs then (mt_next_class()).
- * What the donors have may change meanwhile: their groups remain until a grace
- * period of RCU after this.
+ * The caller then puts the decision into force (mt_next_class()). The claims of
+ * the waiters may change meanwhile. Their groups exist until an RCU grace
+ * period after this call.
  */
 void mt_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio, int *prio)
 {
@@ -83,7 +90,7 @@ void mt_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio
 	lockdep_assert_rq_held(rq);
 	loan.own = mt_serving_group(p, policy, &means_ds);
 	lent = mt_borrow(p, cpu_of(rq), &loan);
-	/* Others of its group, too, would take it back to where it is kept. */
+	/* Loans on the servers of its own group must not serve it either. */
 	if (unlikely(ds->relieved))
 		loan.own = NULL;
 	ds->outside = lent < MAX_PRIO || p->flags & PF_EXITING ||
@@ -101,7 +108,7 @@ void mt_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio
 		*prio = min(means_ds ? p->static_prio : normal_prio, lent);
 }
 
-/* Whether claims are to be others, as was decided. */
+/* Whether the decision differs from the claims, windows or class of the thread. */
 bool mt_moves(struct task_struct *p)
 {
 	const struct macrotick_ds *ds = &p->macrotick.ds;
@@ -143,9 +150,9 @@ static void settle_windows(struct task_struct *p, struct macrotick_served *wante
 }
 
 /**
- * mt_next_class - a thread gets the claims that were decided
- * @p: the thread; its run queue is locked, and it is about to be taken off that, if it is there
- * @class: its class otherwise
+ * mt_next_class - gives a thread the claims that were decided
+ * @p: the thread; its run queue is locked. If it is queued, the caller is about to dequeue it
+ * @class: its class without a claim
  *
  * Returns: its class.
  */
@@ -153,16 +160,16 @@ const struct sched_class *mt_next_class(struct task_struct *p, const struct sche
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
-	/* It puts its claims without a lock, or has done so. */
+	/* A dead thread drops its claims without a lock, now or earlier. */
 	if (unlikely(READ_ONCE(p->__state) == TASK_DEAD))
 		return class;
-	/* Who waits for a lock hands on what it lends: see macrotick_relays(). */
+	/* A blocked thread hands on its loans: see macrotick_relays(). */
 	if (unlikely(p->pi_blocked_on && mt_moves(p)))
 		ds->relays = true;
 	settle(p, &ds->own, ds->wanted_own, ds->own_prio);
 	settle(p, &ds->lent, ds->wanted_lent, ds->lent_prio);
 	settle_windows(p, p->macrotick.wanted_by);
-	/* Whoever asks for its class without a decision must not find what is gone. */
+	/* A call without a new decision must not find groups that no longer exist. */
 	ds->wanted_own = ds->own.group;
 	ds->wanted_lent = ds->lent.group;
 	p->macrotick.wanted_by = p->macrotick.lent_by;
@@ -172,8 +179,8 @@ const struct sched_class *mt_next_class(struct task_struct *p, const struct sche
 }
 
 /*
- * Where its group has no budget a thread goes on under SCHED_OTHER, and where it
- * has one it is served by that alone.
+ * Adapts the class to a new CPU. If the group has no budget there, the thread
+ * runs under SCHED_OTHER. If it has one, only the budget serves the thread.
  */
 static void arrive(struct rq *rq, struct task_struct *p)
 {
@@ -192,9 +199,9 @@ static void arrive(struct rq *rq, struct task_struct *p)
 }
 
 /**
- * __macrotick_arrive - a thread is about to be put on a run queue, perhaps of another CPU
+ * __macrotick_arrive - adapts the class of a thread before it is queued, perhaps on another CPU
  * @rq: the run queue, locked
- * @p: the thread, on none
+ * @p: the thread, not queued
  *
  * Hook of enqueue_task().
  */
@@ -205,7 +212,7 @@ void __macrotick_arrive(struct rq *rq, struct task_struct *p)
 }
 
 /**
- * __macrotick_enqueued - a thread with claims or windows is on a run queue
+ * __macrotick_enqueued - queues the claims and windows of a thread that was queued
  * @rq: the run queue, locked
  * @p: the thread
  * @head: before its equals
@@ -216,7 +223,7 @@ void __macrotick_enqueued(struct rq *rq, struct task_struct *p, bool head)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
-	/* It sleeps, and is only kept on the run queue by the fair class. */
+	/* The thread sleeps. The fair class only keeps it on the run queue. */
 	if (unlikely(p->se.sched_delayed))
 		return;
 	if (p->macrotick.entity || p->macrotick.lent_by)
@@ -227,7 +234,10 @@ void __macrotick_enqueued(struct rq *rq, struct task_struct *p, bool head)
 		if (unlikely(p->pi_blocked_on))
 			mt_ds_note_offered(rq, p);
 	}
-	/* Deadline tasks have time of their own, and no place in any queue when that is used up. */
+	/*
+	 * A deadline task has a runtime of its own, and no place in any queue
+	 * when that is exhausted.
+	 */
 	if (unlikely(ds->lent.group) && !dl_prio(p->prio))
 		mt_ds_link(rq, &ds->lent, &ds->lent.group->servers[cpu_of(rq)], head);
 	if (ds->own.group || ds->lent.group)
@@ -235,7 +245,7 @@ void __macrotick_enqueued(struct rq *rq, struct task_struct *p, bool head)
 }
 
 /**
- * __macrotick_dequeue - a thread with claims or windows is taken off a run queue
+ * __macrotick_dequeue - dequeues the claims and windows of a thread that is dequeued
  * @rq: the run queue, locked
  * @p: the thread
  *
@@ -261,19 +271,20 @@ void __macrotick_dequeue(struct rq *rq, struct task_struct *p)
 		mt_ds_unlink(rq, &ds->lent);
 }
 
-/* What TimerShield goes by: the level of a server's priority. */
+/* Returns the level of a group for TimerShield: that of its priority. */
 static int level_of_group(const struct mt_group *group)
 {
 	return TS_LEVEL_GROUP((int)READ_ONCE(group->priority));
 }
 
 /**
- * macrotick_level - how important a thread is that sleeps, for TimerShield
+ * macrotick_level - returns the importance of a sleeping thread, for TimerShield
  * @p: the thread; interrupts are off
  *
- * One whose class or claims change has its level found anew.
+ * TimerShield asks again when the class or the claims of a thread change.
  *
- * Return: the level of what may serve it, or TS_LEVEL_NORMAL.
+ * Return: the highest level of those that may serve the thread, or
+ * TS_LEVEL_NORMAL.
  */
 int macrotick_level(const struct task_struct *p)
 {
@@ -290,7 +301,7 @@ int macrotick_level(const struct task_struct *p)
 	return unlikely(lent) ? max(level, level_of_group(lent)) : level;
 }
 
-/* The same of what a CPU runs on the time of a window or a server. */
+/* Returns the level of the window or server that is charged on a CPU, or TS_LEVEL_NORMAL. */
 int macrotick_running_level(unsigned int cpu)
 {
 	const struct macrotick_served *entity = READ_ONCE(per_cpu(mt_cpus, cpu).charged);
@@ -315,24 +326,24 @@ void __macrotick_dead(struct task_struct *p)
 	mt_forget_behind(p);
 }
 
-/* Its pi_lock is locked. */
+/* Decides class and claims again. The caller holds the pi_lock of the thread. */
 void mt_redecide(struct task_struct *p)
 {
 	rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);
 }
 
 /**
- * mt_refresh - a thread's group, or its group's budget, is another one
+ * mt_refresh - decides again after a change of a thread's group or of the group's budget
  * @p: the thread, unlocked
  */
 void mt_refresh(struct task_struct *p)
 {
 	scoped_guard(raw_spinlock_irqsave, &p->pi_lock) {
-		/* Nobody would drop the reference to its group. */
+		/* No call would drop the reference to its group later. */
 		if (READ_ONCE(p->__state) == TASK_DEAD)
 			return;
 		mt_redecide(p);
 	}
-	/* It may wait for a lock, in an order of priorities. */
+	/* If it waits for a lock, its place among the waiters may change. */
 	rt_mutex_adjust_pi(p);
 }

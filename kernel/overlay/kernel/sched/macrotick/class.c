@@ -2,18 +2,23 @@
 /*
  * Macrotick: the scheduling class, between stop and deadline.
  *
- * What it picks is whatever thread the open window's entity has, of any class: a
- * ready one of its own, or the owner of a lock that one of those waits for. A
- * thread of the class itself is one that nothing but windows serves: outside of
- * them, and while it waits for its next job, it stays on the run queue and does
- * not count as runnable, like a throttled deadline task. What a thread is outside
- * of its windows is decided in place.c; its place among the ready ones of its
- * entity does not depend on that. Time that the class does not use falls through.
+ * The class picks any thread of the open window's entity, whatever its class.
+ * That is a ready thread of the entity, or the owner of a lock that such a
+ * thread waits for. A thread of the class itself is served by windows only.
+ * Outside of them, and while it waits for its next job, it stays on the run
+ * queue. It does not count as runnable, like a throttled deadline task. The
+ * file place.c decides the class and priority of a thread outside its windows.
+ * The thread's place among the ready threads of its entity does not depend on
+ * that. Time that the class does not use is left to lower classes.
  *
- * Two kinds of threads are served outside their windows, after the threads of the
- * open one: those that their entity left behind on a CPU, until they may follow
- * (migrate.c), and those that were offered a lock, until they have taken it. None
- * may use that time to spin for a lock that somebody else owns
+ * Two kinds of threads are served outside their windows, after the threads of
+ * the open window:
+ *
+ *   - threads that their entity left behind on a CPU, until they may follow
+ *     (migrate.c),
+ *   - threads that were offered a lock, until they have taken it.
+ *
+ * They may not use that time to spin for a lock that another thread owns
  * (macrotick_contends()).
  */
 #include "internal.h"
@@ -21,14 +26,17 @@
 #include <trace/events/macrotick.h>
 
 /*
- * A thread that must not migrate for now may do so soon, and its window is open
- * elsewhere. Only where it was preempted meanwhile there is a call when it may
- * (macrotick_pins()): others are looked at.
+ * A thread that must not migrate may do so soon, and its window is open on
+ * another CPU. A hook reports the end of that state only if the thread was
+ * preempted in it (macrotick_pins()). The timer polls the other threads.
  */
 #define MT_PINNED_POLL_NS	(4 * NSEC_PER_USEC)
 #define MT_PINNED_POLL_MAX_NS	(50 * NSEC_PER_USEC)
 
-/* Whom the class has a CPU run besides the open window's: mt_first(). There is one. */
+/*
+ * Returns the thread that the class has a CPU run if no thread of the open
+ * window is ready: see mt_first(). The caller knows that there is one.
+ */
 struct task_struct *mt_first_outside(const struct mt_cpu *c, struct macrotick_served **entity)
 {
 	struct task_struct *p;
@@ -43,9 +51,9 @@ struct task_struct *mt_first_outside(const struct mt_cpu *c, struct macrotick_se
 }
 
 /*
- * Outside of its windows an entity serves who was offered a lock. A pool has
- * little time for that: its threads could have it without end by handing a lock
- * to each other.
+ * Updates whether an entity serves, outside its windows, threads that were
+ * offered a lock. A pool has little time for that. Otherwise its threads could
+ * get time without end by passing a lock to each other.
  */
 void __mt_update_credit(struct rq *rq, struct macrotick_served *entity)
 {
@@ -66,9 +74,9 @@ void __mt_update_credit(struct rq *rq, struct macrotick_served *entity)
 }
 
 /*
- * A queued thread is blocked on a lock: it was offered it, or is on its way to
- * sleep. That may be while it waits for its next job. Only who has no other place
- * outside its windows needs to be served there.
+ * Notes a queued thread that is blocked on a lock. It was offered the lock, or
+ * is about to sleep. It may also wait for its next job. Only a thread without
+ * another place outside its windows must be served there.
  */
 void mt_note_contender(struct rq *rq, struct task_struct *p)
 {
@@ -88,14 +96,14 @@ void mt_forget_contender(struct rq *rq, struct task_struct *p)
 	__mt_update_credit(rq, p->macrotick.entity);
 }
 
-/* A queued thread that nothing serves yet, where its entity is. */
+/* Links a queued thread on the CPU of its entity, if the thread is ready. */
 void mt_link_home(struct rq *rq, struct task_struct *p)
 {
 	if (p->macrotick.state == MACROTICK_READY)
 		mt_link_ready(rq, p);
 }
 
-/* Serves a queued thread that must not migrate until it may. */
+/* Serves a queued thread that must not migrate, until it may. */
 void mt_add_pinned(struct rq *rq, struct task_struct *p)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
@@ -111,7 +119,7 @@ void mt_add_pinned(struct rq *rq, struct task_struct *p)
 	c->poll_ns = MT_PINNED_POLL_NS;
 	if (!c->nr_pinned++ || c->poll > poll)
 		c->poll = poll;
-	mt_kick(c);	/* it programs the timer, wherever this is called */
+	mt_kick(c);	/* to program the timer, in any context */
 }
 
 static void remove_pinned(struct rq *rq, struct task_struct *p)
@@ -131,7 +139,7 @@ static void return_to_windows(struct rq *rq, struct task_struct *p)
 		mt_link_home(rq, p);
 }
 
-/* The thread may migrate again: what it was served for is over. On its own CPU, where it runs. */
+/* The thread may migrate again: its service outside windows ends. Runs on the CPU of the thread. */
 void mt_end_pinning(struct rq *rq, struct task_struct *p)
 {
 	if (mt_is_served(rq, p))
@@ -141,7 +149,7 @@ void mt_end_pinning(struct rq *rq, struct task_struct *p)
 }
 
 /**
- * mt_look_at_pinned - end what threads have no right to any longer
+ * mt_look_at_pinned - ends the service of threads that may migrate again
  * @rq: this CPU's run queue, locked
  * @c: this CPU's position
  * @now: the instant
@@ -159,7 +167,7 @@ void mt_look_at_pinned(struct rq *rq, struct mt_cpu *c, u64 now)
 	mt_resched(rq, c);
 }
 
-/* The owner of a lock that a thread of an entity here waits for. */
+/* Links the owner of a lock that a thread of an entity on this CPU waits for. */
 static void link_lent(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.lent_by;
@@ -185,7 +193,7 @@ static void unlink_lent(struct rq *rq, struct task_struct *p)
 }
 
 /**
- * mt_enqueued - a thread that windows may serve is on a run queue
+ * mt_enqueued - links a thread that windows may serve when it is queued
  * @rq: the run queue, locked
  * @p: the thread, of any class
  */
@@ -210,13 +218,13 @@ void mt_enqueued(struct rq *rq, struct task_struct *p)
 	if (unlikely(m->lent_by))
 		link_lent(rq, p);
 	mt_resched(rq, c);
-	/* Whoever fetches is the timer itself, or programs it. */
+	/* A fetch runs in the timer itself, or programs the timer later. */
 	if (likely(!c->fetching))
 		mt_rearm(rq);
 }
 
 /**
- * mt_dequeue - such a thread is taken off a run queue
+ * mt_dequeue - unlinks such a thread when it is dequeued
  * @rq: the run queue, locked
  * @p: the thread
  */
@@ -256,14 +264,14 @@ static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 	return true;
 }
 
-/* It is not to go on here: its entity is elsewhere. */
+/* Reschedules: the thread must not go on here, because its entity is on another CPU. */
 static void stop_astray(struct rq *rq, struct task_struct *p)
 {
 	if (unlikely(p->macrotick.astray))
 		mt_resched(rq, mt_cpu_of(rq));
 }
 
-/* What mt_complete_job() does with the entity's lock. */
+/* The part of mt_complete_job() that needs the entity's lock. */
 static void complete_job(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
@@ -301,12 +309,12 @@ static void complete_job(struct rq *rq, struct task_struct *p)
 }
 
 /**
- * mt_complete_job - the thread waits for its next job
+ * mt_complete_job - completes the job of a thread that waits for its next one
  * @rq: its run queue, locked
  * @p: the thread
  *
- * A pending activation begins at once. One that came before the thread's
- * first wait is stale unless the window that released it is still open.
+ * A pending activation begins at once. If it came before the first wait of the
+ * thread, it only counts while the window that released it is open.
  */
 void mt_complete_job(struct rq *rq, struct task_struct *p)
 {
@@ -319,7 +327,7 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 	mt_rearm(rq);
 }
 
-/* The thread leaves the class for good: its job, and a wait by sched_yield(2), are forgotten. */
+/* The thread leaves the class: the kernel forgets its job, and its wait by sched_yield(2). */
 void mt_leave(struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
@@ -335,7 +343,7 @@ void mt_leave(struct task_struct *p)
 	mt_unlock_entity(m->entity);
 }
 
-/* The device's wait call ends without a job: the thread goes on in its windows. */
+/* Ends the device's wait call without a job: the thread goes on in its windows. */
 void mt_end_wait(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
@@ -362,7 +370,7 @@ static void yield_task_macrotick(struct rq *rq)
 	rq->curr->macrotick.at_rest = true;
 }
 
-/* Whoever a window may serve has been seen when it was queued. */
+/* mt_enqueued() has rescheduled already for any thread that a window may serve. */
 static void wakeup_preempt_macrotick(struct rq *rq, struct task_struct *p, int flags)
 {
 }
@@ -393,7 +401,7 @@ static void set_next_task_macrotick(struct rq *rq, struct task_struct *p, bool f
 }
 
 /**
- * mt_account - charge the entity that runs
+ * mt_account - charges the running entity
  * @rq: the run queue, locked, its clock up to date
  */
 void mt_account(struct rq *rq)
@@ -418,9 +426,9 @@ void mt_account(struct rq *rq)
 }
 
 /**
- * mt_run - a CPU is going to run a thread
+ * mt_run - charges the entity of the thread that a CPU is about to run
  * @rq: its run queue, locked, its clock up to date
- * @next: the thread, which may have run before, and be picked for something else
+ * @next: the thread. It may have run before, and be picked for another entity
  */
 void mt_run(struct rq *rq, struct task_struct *next)
 {
@@ -465,7 +473,10 @@ static void task_tick_macrotick(struct rq *rq, struct task_struct *p, int queued
 	update_curr_common(rq);
 }
 
-/* Nobody below has run meanwhile: whom it is to wait for there is not seen by the new class. */
+/*
+ * No lower class has picked meanwhile: the new class does not know which
+ * threads go before this one.
+ */
 static void switched_from_macrotick(struct rq *rq, struct task_struct *p)
 {
 	if (task_current(rq, p))
@@ -474,7 +485,7 @@ static void switched_from_macrotick(struct rq *rq, struct task_struct *p)
 
 static void switched_to_macrotick(struct rq *rq, struct task_struct *p)
 {
-	/* A deadline task may have lent it its parameters. In this class it has none. */
+	/* A deadline task may have lent it its parameters. In this class a thread has none. */
 	p->dl.pi_se = &p->dl;
 	if (task_on_rq_queued(p))
 		resched_curr(rq);
@@ -500,11 +511,13 @@ static int task_is_throttled_macrotick(struct task_struct *p, int cpu)
 #endif
 
 /*
- * Omitted: migrate_task_rq, find_lock_rq, task_woken, rq_online and rq_offline
- * (threads migrate with their windows only, CPUs with windows do not go
- * offline), task_fork and task_dead (member.c does it in process context),
- * reweight_task and get_rr_interval (no weights, no slices), yield_to_task (a
- * window is not handed on).
+ * Omitted callbacks:
+ *
+ *   - migrate_task_rq, find_lock_rq, task_woken, rq_online, rq_offline: threads
+ *     migrate with their windows only, and CPUs with windows do not go offline
+ *   - task_fork, task_dead: member.c does it in process context
+ *   - reweight_task, get_rr_interval: no weights, no slices
+ *   - yield_to_task: a window is not handed on
  */
 DEFINE_SCHED_CLASS(macrotick) = {
 	.enqueue_task		= enqueue_task_macrotick,

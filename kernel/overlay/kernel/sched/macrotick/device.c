@@ -14,7 +14,7 @@
 
 #include "internal.h"
 
-/* Reads an argument of any version into ours. */
+/* Reads an argument of any version into the version of this kernel. */
 static int fetch(void *arg, size_t ksize, size_t minimum, void __user *user)
 {
 	u32 size;
@@ -28,7 +28,7 @@ static int fetch(void *arg, size_t ksize, size_t minimum, void __user *user)
 	return copy_struct_from_user(arg, ksize, user, size);
 }
 
-/* Writes back as much as the caller's version has room for. */
+/* Writes back the part that the caller's version has. */
 static int store(void __user *user, const void *arg, size_t ksize)
 {
 	u32 size = *(const u32 *)arg;
@@ -48,7 +48,7 @@ static int ioctl_install(void __user *user)
 		return err;
 	arg.error = arg.error_index = arg.error_other = arg.error_reserved = 0;
 	arg.swap_ns = 0;
-	/* What cannot be written back must not have been done. */
+	/* Checks first that the result can be written back: otherwise nothing may change. */
 	if (STORE(user, arg))
 		return -EFAULT;
 	err = mt_install(&arg);
@@ -60,7 +60,7 @@ static int ioctl_start(void __user *user)
 	struct macrotick_start arg;
 	int err = FETCH(arg, epoch_ns, user);
 
-	/* What cannot be written back must not have been done. */
+	/* Checks first that the result can be written back: otherwise nothing may change. */
 	err = err ?: STORE(user, arg);
 	err = err ?: mt_start(&arg);
 	return err ?: STORE(user, arg);
@@ -163,9 +163,9 @@ static int ioctl_get(void __user *user)
 }
 
 /*
- * Without the lock of the entity's run queue, which anybody could keep its CPU
- * from: each number is right, and all of them are of one instant where that CPU
- * is the caller's, or has nothing to do with the entity meanwhile.
+ * Reads the counters without the lock of the entity's run queue: a caller must
+ * not be able to delay that CPU. Each number is exact. All numbers belong to one
+ * instant if that CPU is the caller's, or does not serve the entity meanwhile.
  */
 static void get_stats_of(struct macrotick_entity_stats *arg, const struct macrotick_served *entity)
 {
@@ -223,8 +223,8 @@ static int ioctl_notify(void __user *user)
 }
 
 /*
- * The thread behind a pidfd, with a reference; -1 is the caller. Not
- * pidfd_get_task(), which knows the first threads of processes only.
+ * Returns the thread of a pidfd, with a reference; -1 is the caller.
+ * pidfd_get_task() only knows the first threads of processes.
  */
 static struct task_struct *get_thread(int pidfd)
 {
@@ -255,7 +255,10 @@ static int ioctl_bind(void __user *user)
 	p = get_thread(arg.pidfd);
 	if (IS_ERR(p))
 		return PTR_ERR(p);
-	/* Of another policy, and on other CPUs: the security modules are asked as for those. */
+	/*
+	 * Binding changes the policy and the CPUs: security modules are asked
+	 * as for these changes.
+	 */
 	err = security_task_setscheduler(p) ?: mt_bind(p, arg.name);
 	put_task_struct(p);
 	return err;
@@ -285,10 +288,7 @@ static int ioctl_unbind(void __user *user)
 	return err;
 }
 
-/*
- * The fields that are filled in, one by one: what a copy of so few bytes costs
- * is time that the job waits.
- */
+/* Stores the output fields one by one: a copy of so few bytes would take time from the job. */
 static int store_job(struct macrotick_wait __user *user, const struct macrotick_wait *arg)
 {
 	if (!user_write_access_begin(user, sizeof(*user)))
@@ -313,7 +313,7 @@ static int ioctl_wait(void __user *user)
 	if (arg.flags)
 		return -EINVAL;
 	err = mt_wait(&arg) ?: store_job(user, &arg);
-	/* Last, so that nothing but the return is between the nominal instant and the job. */
+	/* Last: only the return must lie between the nominal instant and the job. */
 	if (likely(!err) && unlikely(READ_ONCE(current->macrotick.hold)))
 		mt_hold();
 	return err;
@@ -357,7 +357,7 @@ static const struct file_operations macrotick_fops = {
 	.llseek		= noop_llseek,
 };
 
-/* Anybody may open it: a bound thread waits without privilege. */
+/* Any user may open it: a bound thread waits without privilege. */
 static struct miscdevice macrotick_device = {
 	.minor	= MISC_DYNAMIC_MINOR,
 	.name	= "macrotick",

@@ -2,28 +2,29 @@
 /*
  * Macrotick: SCHED_DS, groups served by deferrable servers.
  *
- * ds_order.c	which server of a CPU is next, and which of its threads
- * ds_server.c	budgets: what runs is charged, servers close and are refilled
- * ds_period.c	the server period
- * ds_class.c	the scheduling class of threads that nothing but servers serves
- * ds_group.c	the files of the cpu controller, admission
- * ds_kthreads.c kernel threads in a group
- * ds_lead.c	threads of a group that are woken up early, and held
- * ds_relief.c	threads that their group keeps inside the kernel
+ * ds_order.c	selects the next server of a CPU, and its next thread.
+ * ds_server.c	charges, closes and refills servers.
+ * ds_period.c	the server period.
+ * ds_class.c	the scheduling class of threads that only servers serve.
+ * ds_group.c	the files of the cpu controller, admission.
+ * ds_kthreads.c kernel threads in a group.
+ * ds_lead.c	wakes threads of a group up early, and holds them.
+ * ds_relief.c	threads that their group keeps inside the kernel.
  *
  * A control group with a budget is a group here, and has a server on each CPU.
- * All budgets are refilled at the same instants, a phase behind the multiples of
- * one period on CLOCK_MONOTONIC. A server is open while it has budget left: then
- * the priority of its group decides against the others, and its first thread runs.
+ * All budgets are refilled at the same instants: the multiples of one period on
+ * CLOCK_MONOTONIC, plus a phase. A server is open while it has budget left. Among
+ * the open servers, the one of the group with the highest priority runs its first
+ * thread.
  *
- * What a thread is served by are claims (claim.c): one on its group's servers, and
- * one on those that a waiter for a lock of it lends. A claim is in the queue of its CPU's
- * server while the thread is on the run queue, whatever class the thread has.
- * A server that closes or opens, or gets another budget, changes no thread: its
- * claims stay where they are.
+ * Servers serve a thread through claims (claim.c). One is a claim on the servers
+ * of its group. The other is lent by a waiter for a lock of the thread. A claim is
+ * in the queue of its CPU's server while the thread is on the run queue, whatever
+ * class the thread has. If a server closes, opens or gets another budget, its
+ * claims stay where they are, and no thread changes.
  *
- * Lock order: mt_ds_mutex > p->pi_lock > rq lock. Everything of a server is
- * protected by its CPU's run queue's lock, claims by that of the thread's.
+ * Lock order: mt_ds_mutex > p->pi_lock > rq lock. The lock of its CPU's run queue
+ * protects a server. The lock of the thread's run queue protects claims.
  */
 #ifndef _KERNEL_SCHED_MACROTICK_DS_H
 #define _KERNEL_SCHED_MACROTICK_DS_H
@@ -38,21 +39,23 @@
 #include "../sched.h"
 #include "../../locking/rtmutex_common.h"
 
-/* Of groups, 1 to 99: the greater one comes first. */
+/* Priorities of groups, 1 to 99: the greater one comes first. */
 #define MT_GROUP_PRIOS		100
 #define MT_GROUP_MAX_PRIO	(MT_GROUP_PRIOS - 1)
 
 struct mt_server {
-	unsigned int		priority;	/* its group's */
-	u64			budget;		/* ns per period; zero: it serves nobody */
-	bool			leaves;		/* its threads are being told that it ends */
-	s64			left;		/* of the period that it was looked at last */
-	u64			debt;		/* used on credit, and not yet paid */
-	u64			seen;		/* number of that period */
-	u64			closed_in;	/* number of the period whose budget is used up */
+	unsigned int		priority;	/* of its group */
+	u64			budget;		/* ns per period; zero: it serves no thread */
+	/* the budget is about to end: its threads decide again */
+	bool			leaves;
+	s64			left;		/* of the period @seen */
+	u64			debt;		/* used on credit, and not paid yet */
+	u64			seen;		/* number of the period of the last look */
+	u64			closed_in;	/* number of the period with an exhausted budget */
 	u64			closed;		/* since when, while it has ready threads; or 0 */
-	bool			used;		/* something of its budget, since @seen */
-	bool			credit;		/* closed, but serves threads offered a lock */
+	bool			used;		/* the budget, since @seen */
+	/* closed, but serves threads that were offered a lock */
+	bool			credit;
 	unsigned int		nr_ready;
 	/* With a budget and ready threads: in a queue of its CPU */
 	struct list_head	order;
@@ -66,23 +69,24 @@ struct mt_server {
 	u64			reliefs;
 };
 
-/* It lives as long as its control group, or a claim on it. */
+/* It exists as long as its control group, or a claim on it. */
 struct mt_group {
 	struct rcu_head		rcu;
 	refcount_t		ref;
 	unsigned int		priority;	/* 1 to MT_GROUP_MAX_PRIO */
 	u32			lead;		/* ns */
-	bool			takes_fifo;	/* SCHED_FIFO and SCHED_RR mean SCHED_DS in it */
-	/* CPUs with a budget that does not leave; under mt_ds_mutex */
+	bool			takes_fifo;	/* SCHED_FIFO and SCHED_RR mean SCHED_DS */
+	/* CPUs with a budget that is not about to end; under mt_ds_mutex */
 	unsigned int		nr_budgets;
-	bool			active;		/* there is any budget; likewise */
+	bool			active;		/* there is a budget; likewise */
 	struct mt_server	servers[];	/* by CPU */
 };
 
-/* The servers of one priority of a CPU that have ready threads. */
+/* The servers of one priority on a CPU that have ready threads. */
 struct mt_ds_queue {
 	struct list_head	open;		/* or on credit */
-	struct list_head	closed;		/* in the period closed_in: open in any later one */
+	/* in the period closed_in: open in any later period */
+	struct list_head	closed;
 	u64			closed_in;
 };
 
@@ -98,26 +102,28 @@ struct mt_ds_cpu {
 	unsigned int		nr_budgets;	/* servers with a budget */
 	u64			period;		/* number of the server period, from 1 */
 	struct list_head	waiting;	/* ready threads, see ds_relief.c */
-	u64			next_look;	/* when to look for starved ones among them */
-	struct task_struct	*relieving;	/* with a reference: one that was found */
+	u64			next_look;	/* the next look for starved threads among them */
+	/* with a reference: a starved thread that was found */
+	struct task_struct	*relieving;
 	struct kthread_work	relief;
-	struct mt_server	*picked;	/* whose thread is going to run */
+	struct mt_server	*picked;	/* the server of the thread that is about to run */
 	struct task_struct	*picked_task;
-	struct mt_server	*charged;	/* whose thread runs */
-	u64			since;		/* when it was charged last, in rq's task time */
-	bool			ended;		/* its budget, while it ran */
-	bool			catching_up;	/* the timer is programmed then */
-	u64			refill;		/* when; U64_MAX: nothing was used */
-	u64			limit;		/* when a server is exhausted at the earliest */
-	struct mt_server	*limited;	/* which: an open one that runs or will; or NULL */
-	u64			foreseen;	/* when that was reckoned, before it runs; or 0 */
-	u64			lag;		/* how much later it runs */
-	u64			poll;		/* when to look for starved ones; U64_MAX: never */
+	struct mt_server	*charged;	/* the server of the running thread */
+	u64			since;		/* the last charge, in rq's task time */
+	bool			ended;		/* its budget was exhausted while it ran */
+	bool			catching_up;	/* the timer is programmed at the end */
+	u64			refill;		/* the next one; U64_MAX: nothing was used */
+	u64			limit;		/* the earliest end of a server's budget */
+	struct mt_server	*limited;	/* that server: open, runs or will run; or NULL */
+	u64			foreseen;	/* when the limit was set, before it runs; or 0 */
+	u64			lag;		/* expected delay until it runs */
+	/* the next look for starved threads; U64_MAX: none */
+	u64			poll;
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
 	struct irq_work		work;
 	u64			sum;		/* of all budgets; under mt_ds_mutex */
-	unsigned int		share;		/* of the CPU, that they take: see admit.c */
+	unsigned int		share;		/* of the CPU, taken by budgets: see admit.c */
 };
 
 DECLARE_PER_CPU(struct mt_ds_cpu, mt_ds_cpus);
@@ -133,16 +139,16 @@ static inline bool mt_ds_is_open(const struct mt_ds_cpu *c, const struct mt_serv
 	return server->closed_in != c->period && server->budget;
 }
 
-/* Whether a group serves threads on a CPU, and goes on doing so. */
+/* Whether a group serves threads on a CPU, and will continue to. */
 static inline bool mt_has_budget(const struct mt_group *group, int cpu)
 {
 	return group && READ_ONCE(group->servers[cpu].budget) &&
 		!READ_ONCE(group->servers[cpu].leaves);
 }
 
-/* What a thread is lent, without references. */
+/* The loan of a thread's waiters, without references. */
 struct mt_loan {
-	/* What is lent of this one raises its own claim, to own_prio */
+	/* A loan on this group raises the thread's own claim, to own_prio */
 	struct mt_group		*own;
 	int			own_prio;
 	struct mt_group		*group;
@@ -150,7 +156,7 @@ struct mt_loan {
 	struct macrotick_served	*entity;
 };
 
-/* Whether some server of a CPU has a thread to run. */
+/* Whether a server of a CPU has a thread to run. */
 static inline bool mt_ds_is_ready(const struct mt_ds_cpu *c)
 {
 	return sched_find_first_bit(c->open) < MT_GROUP_PRIOS;
@@ -196,7 +202,10 @@ void mt_ds_relieve(struct rq *rq);
 void mt_ds_relieve_found(struct mt_ds_cpu *c);
 void __init mt_ds_relief_init(struct mt_ds_cpu *c);
 
-/* Under the lock of the run queue, its clock up to date. */
+/*
+ * Whether a look for starved threads is due. Under the lock of the run queue,
+ * its clock up to date.
+ */
 static inline bool mt_ds_look_is_due(struct rq *rq)
 {
 	const struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
@@ -212,8 +221,9 @@ static inline void mt_ds_count_anew(struct task_struct *p, u64 now)
 }
 
 /*
- * It is ready, and may not get to run. Who was taken off the queue and put
- * back is looked at first; who slept, whatever its class was, waits anew.
+ * Notes that a thread is ready, and may not get to run. A thread that was
+ * dequeued and queued again goes first in the list. A thread that slept, whatever
+ * its class was, starts its wait again.
  */
 static inline void mt_ds_wait(struct rq *rq, struct task_struct *p)
 {

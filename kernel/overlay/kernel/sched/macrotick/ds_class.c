@@ -3,10 +3,11 @@
  * Macrotick: the scheduling class of SCHED_DS, between that of windows and
  * deadline.
  *
- * What it picks is whatever thread the first open server has (ds_order.c), of any
- * class: one of its own, or the owner of a lock that one of those waits for. The
- * threads of the class itself are those that nothing but their group serves.
- * They are queued as claims (claim.c), so that there is nothing to do here.
+ * The class picks any thread of the first open server (ds_order.c), whatever
+ * its class. That is a thread of the group, or the owner of a lock that such a
+ * thread waits for. The threads of the class itself are served by their group
+ * only. They are queued as claims (claim.c), and thus there is nothing to do
+ * here.
  */
 #include "ds.h"
 
@@ -26,7 +27,7 @@ static void yield_task_macrotick_ds(struct rq *rq)
 	mt_ds_requeue(&rq->curr->macrotick.ds.own);
 }
 
-/* Whoever has a claim has been seen when it was queued. */
+/* mt_ds_resched() has looked at every claim when it was queued. */
 static void wakeup_preempt_macrotick_ds(struct rq *rq, struct task_struct *p, int flags)
 {
 }
@@ -58,7 +59,10 @@ static void set_next_task_macrotick_ds(struct rq *rq, struct task_struct *p, boo
 	p->se.exec_start = rq_clock_task(rq);
 }
 
-/* Where its group has a budget; of several CPUs, for a new thread, that with fewest ready ones. */
+/*
+ * Selects a CPU where the group has a budget. For a new thread, selects the CPU
+ * with the fewest ready threads of the group.
+ */
 static int select_task_rq_macrotick_ds(struct task_struct *p, int cpu, int flags)
 {
 	const struct mt_server *servers = p->macrotick.ds.own.group->servers;
@@ -83,7 +87,10 @@ static void task_tick_macrotick_ds(struct rq *rq, struct task_struct *p, int que
 	update_curr_common(rq);
 }
 
-/* Nobody below has run meanwhile: whom it is to wait for there is not seen by the new class. */
+/*
+ * No lower class has picked meanwhile: the new class does not know which
+ * threads go before this one.
+ */
 static void switched_from_macrotick_ds(struct rq *rq, struct task_struct *p)
 {
 	if (task_current(rq, p))
@@ -98,7 +105,7 @@ static void switched_to_macrotick_ds(struct rq *rq, struct task_struct *p)
 
 static void prio_changed_macrotick_ds(struct rq *rq, struct task_struct *p, int oldprio)
 {
-	/* Its claims have been queued anew. */
+	/* Its claims have been queued again. */
 }
 
 static void update_curr_macrotick_ds(struct rq *rq)
@@ -115,9 +122,13 @@ static int task_is_throttled_macrotick_ds(struct task_struct *p, int cpu)
 #endif
 
 /*
- * Omitted: migrate_task_rq, find_lock_rq, task_woken, rq_online (nobody is
- * pushed or pulled), task_fork and task_dead (ds_group.c, claim.c), reweight_task, get_rr_interval
- * (no weights, no slices), yield_to_task.
+ * Omitted callbacks:
+ *
+ *   - migrate_task_rq, find_lock_rq, task_woken, rq_online: no thread is pushed or
+ *     pulled
+ *   - task_fork, task_dead: see ds_group.c, claim.c
+ *   - reweight_task, get_rr_interval: no weights, no slices
+ *   - yield_to_task
  */
 DEFINE_SCHED_CLASS(macrotick_ds) = {
 	.enqueue_task		= enqueue_task_macrotick_ds,

@@ -2,16 +2,17 @@
 /*
  * Macrotick: control groups with a budget.
  *
- * cpu.ds.budget	microseconds per server period, on all CPUs, or
- *			"CPULIST=BUDGET ..." and none on the others
- * cpu.ds.priority	1 to 99; the greater one comes first
- * cpu.ds.fifo		1: SCHED_FIFO and SCHED_RR mean SCHED_DS in it
- * cpu.ds.lead		microseconds by which sleeps end early, to be held
- * cpu.ds.kthreads	kernel threads in it, wherever their control group is
- * cpu.ds.stat		what became of it, by CPU
+ * cpu.ds.budget	microseconds per server period. "BUDGET" is for all CPUs.
+ *			With "CPULIST=BUDGET ...", other CPUs have no budget.
+ * cpu.ds.priority	1 to 99; the greater one comes first.
+ * cpu.ds.fifo		1: SCHED_FIFO and SCHED_RR mean SCHED_DS in the group.
+ * cpu.ds.lead		microseconds by which sleeps end early, to be held.
+ * cpu.ds.kthreads	kernel threads in the group, whatever their control group is.
+ * cpu.ds.stat		counters, by CPU.
  *
  * The nearest group on the way up that has a budget serves a thread. Budgets,
- * windows and what SCHED_DEADLINE has promised must fit on each CPU together.
+ * windows and the bandwidth promised by SCHED_DEADLINE must fit on each CPU
+ * together.
  *
  * Lock order: cgroup_mutex > cpu_hotplug_lock > mt_ds_mutex.
  */
@@ -25,14 +26,14 @@
 
 DEFINE_STATIC_KEY_FALSE(macrotick_ds_used);
 
-/* Groups, their budgets' sums, and the server period change under it. */
+/* Protects groups, the sums of their budgets, and the server period. */
 static DEFINE_MUTEX(mt_ds_mutex);
 static unsigned int nr_active;	/* groups with a budget */
 
 #define MT_DS_MIN_BUDGET_US	10
 #define MT_DS_MAX_LEAD_US	1000
 
-/* For good. */
+/* Switches the hooks on, and never off again. */
 static void use_servers(void)
 {
 	static_branch_enable_cpuslocked(&macrotick_used);
@@ -46,11 +47,11 @@ void mt_group_put(struct mt_group *group)
 }
 
 /**
- * mt_ds_group_of - the group whose budget a thread has
- * @p: the thread; its run queue or its pi_lock is locked, or at least interrupts
- *	are off, when it may soon be another one
- * @takes_fifo: filled in with whether SCHED_FIFO means SCHED_DS there, or in a
- *	group on the way
+ * mt_ds_group_of - returns the group with the budget for a thread
+ * @p: the thread. Its run queue or its pi_lock is locked; or interrupts are off, and
+ *	the result may soon be out of date
+ * @takes_fifo: set if SCHED_FIFO means SCHED_DS in this group, or in a group on the
+ *	way up to it
  *
  * Return: the group, or NULL.
  */
@@ -87,7 +88,7 @@ static void init_server(struct mt_server *server, unsigned int priority)
 		INIT_LIST_HEAD(&server->ready[i]);
 }
 
-/* The group of a control group, made when it is first wanted. Under mt_ds_mutex. */
+/* Returns the group of a control group, and creates it at the first call. Under mt_ds_mutex. */
 static struct mt_group *group_for(struct task_group *tg)
 {
 	struct mt_group *group = tg->macrotick_group;
@@ -95,7 +96,10 @@ static struct mt_group *group_for(struct task_group *tg)
 
 	if (group)
 		return group;
-	/* Only the administrator can have one made, who pays for it as for the control group. */
+	/*
+	 * Only an administrator can cause this. The memory is charged like that
+	 * of the control group.
+	 */
 	group = kvzalloc(struct_size(group, servers, nr_cpu_ids), GFP_KERNEL_ACCOUNT);
 	if (!group)
 		return NULL;
@@ -103,7 +107,7 @@ static struct mt_group *group_for(struct task_group *tg)
 	group->priority = 1;
 	for_each_possible_cpu(cpu)
 		init_server(&group->servers[cpu], group->priority);
-	/* Whoever finds it finds it whole: see mt_ds_group_of() */
+	/* A reader that finds the group finds it complete: see mt_ds_group_of(). */
 	smp_store_release(&tg->macrotick_group, group);
 	return group;
 }
@@ -113,13 +117,13 @@ static unsigned int share_of(u64 budgets)
 	return DIV64_U64_ROUND_UP(budgets << SCHED_CAPACITY_SHIFT, mt_ds_period);
 }
 
-/* The sum of a CPU's budgets, with another one for a group. */
+/* Returns the sum of a CPU's budgets if a group gets another one. */
 static u64 sum_with(const struct mt_group *group, unsigned int cpu, u64 budget)
 {
 	return per_cpu(mt_ds_cpus, cpu).sum - group->servers[cpu].budget + budget;
 }
 
-/* Claims its share, until set_shares(). */
+/* Claims the group's share of a CPU, until set_shares(), and checks it. */
 static bool fits(const struct mt_group *group, unsigned int cpu, u64 budget)
 {
 	if (budget <= group->servers[cpu].budget)
@@ -167,8 +171,9 @@ static void count_budgets(struct mt_group *group)
 }
 
 /*
- * Under mt_ds_mutex. A budget that goes remains until the group's threads have
- * been told: else they would be frozen, and he who writes may be one of them.
+ * Sets budgets. Under mt_ds_mutex. A budget that ends remains until the group's
+ * threads have decided again. Otherwise they would be frozen, and the writing
+ * thread may be one of them.
  */
 static void apply(struct mt_group *group, const u64 *budgets)
 {
@@ -180,12 +185,15 @@ static void apply(struct mt_group *group, const u64 *budgets)
 			set_budget(group, cpu, budgets[cpu]);
 	}
 	count_budgets(group);
-	/* For good: some of its threads may be in the class until they have been refreshed. */
+	/* For ever: some of its threads may be in the class until they have been refreshed. */
 	if (group->nr_budgets)
 		use_servers();
 }
 
-/* Nobody is served by what leaves any longer. Somebody else may have given it again meanwhile. */
+/*
+ * Ends the budgets that no longer serve any thread. Another writer may have set
+ * one again meanwhile.
+ */
 static void end_budgets(struct mt_group *group)
 {
 	unsigned int cpu;
@@ -199,7 +207,7 @@ static void end_budgets(struct mt_group *group)
 	count_budgets(group);
 }
 
-/* Claims a share of each CPU, until set_shares(), with or without room. Under mt_ds_mutex. */
+/* Claims shares of all CPUs, until set_shares(), even if they do not fit. Under mt_ds_mutex. */
 static int claim(const struct mt_group *group, const u64 *budgets)
 {
 	unsigned int cpu;
@@ -244,7 +252,7 @@ static void refresh_threads(struct cgroup_subsys_state *css)
 	css_task_iter_end(&it);
 }
 
-/* A group, and those below it. */
+/* Refreshes the threads of a group and of the groups below it. */
 static void refresh_subtree(struct cgroup_subsys_state *top)
 {
 	struct cgroup_subsys_state *css;
@@ -261,7 +269,7 @@ static void refresh_subtree(struct cgroup_subsys_state *top)
 	rcu_read_unlock();
 }
 
-/* Hook of cpu_cgroup_attach(): they have come to another group. */
+/* Hook of cpu_cgroup_attach(): threads moved to another group. */
 void mt_ds_attach(struct cgroup_taskset *tset)
 {
 	struct cgroup_subsys_state *css;
@@ -273,7 +281,7 @@ void mt_ds_attach(struct cgroup_taskset *tset)
 	}
 }
 
-/* Hook of cpu_cgroup_css_released(): nobody is in the group any longer. */
+/* Hook of cpu_cgroup_css_released(): the group has no thread any longer. */
 void macrotick_group_released(struct task_group *tg)
 {
 	struct mt_group *group = tg->macrotick_group;
@@ -293,7 +301,7 @@ void macrotick_group_released(struct task_group *tg)
 	mt_group_put(group);
 }
 
-/* "BUDGET" or "CPULIST=BUDGET": adds to the budgets. */
+/* Adds "BUDGET" or "CPULIST=BUDGET" to the budgets. */
 static int parse_one(char *word, u64 *budgets, struct cpumask *cpus)
 {
 	char *list = strsep(&word, "=");
@@ -334,7 +342,10 @@ static int parse(char *text, u64 *budgets)
 	return err;
 }
 
-/* Who opened the file may not be who writes it. A container does not raise its own budget. */
+/*
+ * The writer of the file may not be the process that opened it. A container
+ * must not raise its own budget.
+ */
 static bool may_write(struct kernfs_open_file *of)
 {
 	return capable(CAP_SYS_NICE) && file_ns_capable(of->file, &init_user_ns, CAP_SYS_NICE);
@@ -378,7 +389,7 @@ static void add_same_budget(const struct mt_group *group, unsigned int cpu, stru
 	}
 }
 
-/* As it may be written. */
+/* Shows the budgets in the format of a write. */
 static int budget_show(struct seq_file *file, void *unused)
 {
 	const struct mt_group *group = READ_ONCE(css_tg(seq_css(file))->macrotick_group);
@@ -407,7 +418,10 @@ static int budget_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
-/* Sleeps of whom it serves, owners of locks too, matter as much as it does: time/timershield. */
+/*
+ * The sleeps of served threads, lock owners included, get the level of the new
+ * priority: time/timershield.
+ */
 static void follow_priority(const struct mt_group *group)
 {
 	struct task_struct *process, *p;
@@ -480,7 +494,7 @@ static int set_fifo(struct task_group *tg, bool takes_fifo)
 	group = group_for(tg);
 	if (!group)
 		return -ENOMEM;
-	/* Without a budget, too, SCHED_FIFO is not what it says. */
+	/* SCHED_FIFO changes its meaning even without a budget. */
 	if (takes_fifo)
 		use_servers();
 	WRITE_ONCE(group->takes_fifo, takes_fifo);
@@ -520,7 +534,7 @@ static int set_lead(struct task_group *tg, u32 lead)
 	group = group_for(tg);
 	if (!group)
 		return -ENOMEM;
-	/* Before anybody leads, who would have to be held; and for good. */
+	/* Before the first early wake-up, which needs the hold. Never switched off. */
 	if (lead)
 		static_branch_enable_cpuslocked(&macrotick_leads);
 	WRITE_ONCE(group->lead, lead);
@@ -558,7 +572,7 @@ static int assign(struct task_group *tg, pid_t tid)
 	group = group_for(tg);
 	if (!group)
 		return -ENOMEM;
-	/* It may end before there is a budget. */
+	/* The thread may exit before a budget exists. */
 	use_servers();
 	return mt_ds_assign(group, tid);
 }
@@ -583,8 +597,8 @@ static int kthreads_show(struct seq_file *file, void *unused)
 }
 
 /*
- * Without the lock of its CPU's run queue, which anybody could keep that CPU from. A refill that
- * the server has not noticed counts.
+ * Shows the counters without the lock of the CPU's run queue: a reader must not
+ * be able to delay that CPU. A refill that the server has not noticed counts.
  */
 static void show_server(struct seq_file *file, unsigned int cpu, const struct mt_server *server)
 {
@@ -650,7 +664,7 @@ static struct cftype mt_ds_files[] = {
 };
 
 /**
- * mt_ds_change_period - refill all servers in another rhythm
+ * mt_ds_change_period - changes the server period
  * @period: ns
  *
  * Return: 0, or -EBUSY while any group has a budget.

@@ -2,29 +2,30 @@
 /*
  * Macrotick: kernel threads in a group.
  *
- * Control groups do not take what each CPU has one of (ksoftirqd, ktimers,
- * rcuc, ...), and nobody wants the cpusets of others for an interrupt's thread.
- * So a group has a list of kernel threads, wherever their control group is:
- * interrupts get a budget (reservation-based interrupt scheduling). A thread
- * keeps its policy: it is served if that is SCHED_DS, or SCHED_FIFO where this
- * means SCHED_DS. One without a budget left waits for the refill, which is a hard
- * interrupt's work and needs none of them.
+ * Control groups do not accept per-CPU kernel threads (ksoftirqd, ktimers,
+ * rcuc, ...). An interrupt's thread in a control group would get the cpuset of
+ * that group, which is unwanted. A group therefore has a list of kernel
+ * threads, whatever their control group is. Interrupts thus get a budget
+ * (reservation-based interrupt scheduling). A thread keeps its policy. The
+ * group serves it if that is SCHED_DS, or SCHED_FIFO where this means SCHED_DS.
+ * A thread without a budget left waits for the refill, which is a hard
+ * interrupt and needs none of these threads.
  *
- * p->macrotick.ds.assigned holds a reference to the group, and changes under
- * the thread's pi_lock and its run queue's lock.
+ * p->macrotick.ds.assigned holds a reference to the group. It changes under the
+ * thread's pi_lock and its run queue's lock.
  */
 #include <linux/pid_namespace.h>
 
 #include "internal.h"
 #include "ds.h"
 
-/* Those of the classes above do what others wait for: migration, and the end of a CPU. */
+/* Threads of the stop class do what others wait for: migration, and taking a CPU offline. */
 static bool may_be_assigned(struct task_struct *p)
 {
 	return p->flags & PF_KTHREAD && !is_idle_task(p) && p->sched_class != &stop_sched_class;
 }
 
-/* What was assigned before is the caller's to put, after mt_refresh(). */
+/* Assigns a group. The caller puts the former group, after mt_refresh(). */
 static int assign(struct task_struct *p, struct mt_group *group, struct mt_group **before)
 {
 	struct rq_flags rf;
@@ -56,7 +57,7 @@ static int move_to(struct task_struct *p, struct mt_group *group)
 	return err;
 }
 
-/* NULL: whatever it is assigned to. */
+/* Ends the assignment of a thread to a group. NULL: to any group. */
 static bool release(struct task_struct *p, struct mt_group *group)
 {
 	struct mt_group *before;
@@ -86,14 +87,14 @@ static struct task_struct *find_get(pid_t tid)
 }
 
 /**
- * mt_ds_assign - a kernel thread is to be served by a group, or no longer
- * @group: the group; the caller has it
+ * mt_ds_assign - assigns a kernel thread to a group, or ends the assignment
+ * @group: the group; the caller has a reference
  * @tid: the thread, in the caller's PID namespace; negative: it leaves the group
  *
- * A thread of another group leaves that.
+ * A thread of another group leaves that group.
  *
- * Return: 0, -ESRCH (there is no such thread, or it is not in the group),
- * -EINVAL (not a kernel thread, or one that must not wait).
+ * Return: 0, -ESRCH (no such thread, or it is not in the group), -EINVAL (not a
+ * kernel thread, or one that must not wait).
  */
 int mt_ds_assign(struct mt_group *group, pid_t tid)
 {
@@ -110,7 +111,7 @@ int mt_ds_assign(struct mt_group *group, pid_t tid)
 	return err;
 }
 
-/* A group is removed. Nobody is assigned to it any more. */
+/* A group is removed. No call assigns threads to it any more. */
 void mt_ds_dismiss(struct mt_group *group)
 {
 	struct task_struct *process, *p;
@@ -122,7 +123,7 @@ void mt_ds_dismiss(struct mt_group *group)
 	}
 }
 
-/* Their group's budget, or what policy has it, is another one. */
+/* Decides again for assigned threads, after a change of the group's budget or cpu.ds.fifo. */
 void mt_ds_refresh_assigned(const struct mt_group *group)
 {
 	struct task_struct *process, *p;
@@ -135,8 +136,8 @@ void mt_ds_refresh_assigned(const struct mt_group *group)
 }
 
 /*
- * A thread ends. Whoever assigns it is either done or, after release() had its
- * lock, sees PF_EXITING; and so does whoever decides what serves it.
+ * A thread exits. An assignment is complete, or sees PF_EXITING after release()
+ * had the thread's lock. So does a decision about its claims.
  */
 void mt_ds_exit(struct task_struct *p)
 {
@@ -146,7 +147,7 @@ void mt_ds_exit(struct task_struct *p)
 		mt_refresh(p);
 }
 
-/* Those of a group, by line. */
+/* Shows the threads of a group, one per line. */
 void mt_ds_show_assigned(struct seq_file *file, const struct mt_group *group)
 {
 	struct task_struct *process, *p;

@@ -2,11 +2,11 @@
 /*
  * Macrotick: the lead of a group.
  *
- * A thread of it that sleeps until an instant is woken up so much earlier, and
- * is held in front of user space until then, as lead.c does for jobs: what lies
- * between the timer's interrupt and the thread's next instruction does not
- * matter any longer. It holds on its own budget, where everybody more important
- * preempts it.
+ * When a thread of the group sleeps until an instant, the kernel wakes it up
+ * early by the lead. It holds the thread before the return to user space until
+ * that instant, as lead.c does for jobs. The time between the timer's interrupt
+ * and the thread's next instruction then has no effect. The hold is charged to
+ * the group's budget, and more important threads preempt it.
  */
 #include <linux/macrotick_sleep.h>
 
@@ -25,24 +25,25 @@ static u32 lead_of(struct task_struct *p)
 }
 
 /**
- * mt_ds_sleep - the caller is going to sleep
- * @timer: what ends its sleep, not yet started
+ * mt_ds_sleep - moves the end of the caller's sleep forward by its group's lead
+ * @timer: the timer of the sleep, not yet started
  */
 void mt_ds_sleep(struct hrtimer *timer)
 {
 	s64 soft = hrtimer_get_softexpires_tv64(timer);
 
-	/* Nothing is before zero: a relative time would overflow. */
+	/* No earlier than zero: a relative time would overflow. */
 	current->macrotick.ds.led = min_t(s64, lead_of(current), max_t(s64, soft, 0));
 	hrtimer_add_expires_ns(timer, -(s64)current->macrotick.ds.led);
 }
 
 /**
- * mt_ds_slept - the caller has slept
- * @timer: what ended its sleep, not active any longer
- * @is_over: it was no signal that did
+ * mt_ds_slept - holds the caller until its sleep is over
+ * @timer: the timer of the sleep, no longer active
+ * @is_over: false if a signal ended the sleep
  *
- * The clock may be set meanwhile: it is held no longer than the lead.
+ * A program may set the clock meanwhile: the hold is never longer than the
+ * lead.
  */
 void mt_ds_slept(struct hrtimer *timer, bool is_over)
 {
@@ -52,7 +53,7 @@ void mt_ds_slept(struct hrtimer *timer, bool is_over)
 	if (!led)
 		return;
 	current->macrotick.ds.led = 0;
-	/* No overflow: it was taken off, and a sum with the clock ends at KTIME_SEC_MAX. */
+	/* No overflow: the lead was subtracted, and a sum with the clock ends at KTIME_SEC_MAX. */
 	hrtimer_add_expires_ns(timer, led);
 	if (!is_over)
 		return;

@@ -2,17 +2,17 @@
 /*
  * Macrotick: the order of a CPU's servers, and of the claims in each.
  *
- * For each priority there is a queue of servers that have ready threads. Those
- * that have used their budget are apart, and in a later period they are open
- * again: whoever looks at the queue then finds that out (queue_of()). So a refill
- * copies a bitmap, however many servers it opens, and a server that closes takes
- * all of its threads with it at once.
+ * Each priority has a queue of servers with ready threads. Servers with an
+ * exhausted budget are in a separate list. In a later period they are open
+ * again: the next look at the queue finds that out (queue_at()). A refill
+ * therefore copies a bitmap, however many servers it opens. A server that
+ * closes takes all of its threads with it at once.
  *
- * A closed server still serves, on credit, who was offered a lock: an owner of a
- * lock hands it to the first waiter, who becomes the owner when it runs, and
- * keeps all others from it until then. That takes it a few hundred instructions,
- * for it may not spin meanwhile (macrotick_contends()), and it is at the end of
- * them that it is served no longer (macrotick_unblocked()).
+ * A closed server still serves, on credit, a thread that was offered a lock.
+ * The owner hands the lock to the first waiter. This waiter becomes the owner
+ * when it runs, and keeps all other threads from the lock until then. That
+ * takes some hundred instructions, because the waiter may not spin meanwhile
+ * (macrotick_contends()). The service ends after them (macrotick_unblocked()).
  */
 #include "ds.h"
 
@@ -21,7 +21,7 @@ static unsigned int order_of(const struct mt_server *server)
 	return MT_GROUP_MAX_PRIO - server->priority;
 }
 
-/* Those that were closed in an earlier period are open. */
+/* Returns a queue in which servers that were closed in an earlier period are open. */
 static struct mt_ds_queue *queue_at(struct mt_ds_cpu *c, unsigned int i)
 {
 	struct mt_ds_queue *queue = &c->queue[i];
@@ -33,7 +33,7 @@ static struct mt_ds_queue *queue_at(struct mt_ds_cpu *c, unsigned int i)
 	return queue;
 }
 
-/* Of its ready threads those that count as runnable on the run queue. */
+/* Returns how many of a server's ready threads count as runnable on the run queue. */
 static unsigned int nr_runnable(const struct mt_ds_cpu *c, const struct mt_server *server)
 {
 	return mt_ds_is_open(c, server) ? server->nr_ready : server->credit;
@@ -46,8 +46,8 @@ static void begin_throttling(const struct mt_ds_cpu *c, struct mt_server *server
 }
 
 /*
- * For how long its ready threads have had to wait since an instant at which it
- * closed. A refill may have opened it unnoticed.
+ * Returns how long a server's ready threads have waited since it closed. A
+ * refill may have opened the server unnoticed.
  */
 static u64 throttled_since(const struct mt_ds_cpu *c, const struct mt_server *server, u64 closed,
 			   u64 now)
@@ -64,7 +64,10 @@ static void end_throttling(const struct mt_ds_cpu *c, struct mt_server *server, 
 	server->closed = 0;
 }
 
-/* ns, up to now. Without the lock it looks again if the server was opened or closed meanwhile. */
+/*
+ * Returns the throttled time up to now, in ns. Works without the lock: it looks
+ * again if the server was opened or closed meanwhile.
+ */
 u64 mt_ds_throttled(const struct mt_ds_cpu *c, const struct mt_server *server)
 {
 	u64 sum, closed, since;
@@ -78,9 +81,9 @@ u64 mt_ds_throttled(const struct mt_ds_cpu *c, const struct mt_server *server)
 }
 
 /**
- * mt_ds_put_in - a server with ready threads takes its place among the others
+ * mt_ds_put_in - queues a server with ready threads among the others
  * @rq: its CPU's run queue, locked
- * @server: the server, out of order; without a budget, or a ready thread, it stays so
+ * @server: the server, not queued; without a budget or a ready thread it stays so
  */
 void mt_ds_put_in(struct rq *rq, struct mt_server *server)
 {
@@ -105,7 +108,7 @@ void mt_ds_put_in(struct rq *rq, struct mt_server *server)
 }
 
 /**
- * mt_ds_take_out - a server is about to change, or has nothing to serve
+ * mt_ds_take_out - dequeues a server that is about to change, or has no ready thread
  * @rq: its CPU's run queue, locked
  * @server: the server
  */
@@ -131,19 +134,19 @@ void mt_ds_take_out(struct rq *rq, struct mt_server *server)
 	c->nr_closed -= server->nr_ready - n;
 }
 
-/* It gives no more credit than it can pay out of a budget. */
+/* A server gives no more credit than one budget can pay. */
 static bool gives_credit(const struct mt_server *server)
 {
 	return !list_empty(&server->offered) && server->debt < server->budget;
 }
 
 /**
- * mt_ds_close - an open server has used its budget
+ * mt_ds_close - closes an open server that has exhausted its budget
  * @rq: its CPU's run queue, locked
  * @server: the server
  *
- * What taking it out and putting it in again would do, for a server that stays
- * in its queue.
+ * Has the effect of mt_ds_take_out() and mt_ds_put_in(), for a server that
+ * stays in its queue.
  */
 void mt_ds_close(struct rq *rq, struct mt_server *server)
 {
@@ -168,7 +171,7 @@ void mt_ds_close(struct rq *rq, struct mt_server *server)
 }
 
 /**
- * mt_ds_open_all - a server period begins: all servers are open
+ * mt_ds_open_all - begins a server period: all servers are open
  * @rq: the CPU's run queue, locked
  * @period: its number
  */
@@ -183,11 +186,11 @@ void mt_ds_open_all(struct rq *rq, u64 period)
 }
 
 /**
- * mt_ds_first - what the servers want a CPU to run
+ * mt_ds_first - returns the claim that the servers want a CPU to run
  * @c: the CPU's servers, under its run queue's lock
- * @server: filled in with what serves it
+ * @server: set to the server that serves the claim
  *
- * Returns: the claim of the thread, or NULL.
+ * Returns: the claim, or NULL.
  */
 struct mt_claim *mt_ds_first(struct mt_ds_cpu *c, struct mt_server **server)
 {
@@ -209,7 +212,7 @@ struct mt_claim *mt_ds_first(struct mt_ds_cpu *c, struct mt_server **server)
 	return list_first_entry(ready, struct mt_claim, ready);
 }
 
-/* One more thread is ready, or one less. */
+/* Counts one ready thread more, or less. */
 static void count(struct rq *rq, struct mt_server *server, int by)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
@@ -226,10 +229,10 @@ static void count(struct rq *rq, struct mt_server *server, int by)
 }
 
 /**
- * mt_ds_link - a thread with a claim is ready
+ * mt_ds_link - queues the claim of a thread that is ready
  * @rq: its run queue, locked
- * @claim: the claim, in no queue
- * @server: what it is a claim on
+ * @claim: the claim, not queued
+ * @server: the server of the claim
  * @head: before its equals
  */
 void mt_ds_link(struct rq *rq, struct mt_claim *claim, struct mt_server *server, bool head)
@@ -248,9 +251,9 @@ void mt_ds_link(struct rq *rq, struct mt_claim *claim, struct mt_server *server,
 }
 
 /**
- * mt_ds_unlink - the thread is not ready any longer
+ * mt_ds_unlink - dequeues the claim of a thread that is no longer ready
  * @rq: its run queue, locked
- * @claim: its claim, in a queue
+ * @claim: its claim, queued
  */
 void mt_ds_unlink(struct rq *rq, struct mt_claim *claim)
 {
@@ -266,7 +269,7 @@ void mt_ds_unlink(struct rq *rq, struct mt_claim *claim)
 	count(rq, server, -1);
 }
 
-/* Behind its equals. */
+/* Moves a claim behind its equals. */
 void mt_ds_requeue(struct mt_claim *claim)
 {
 	if (claim->server)
@@ -274,7 +277,7 @@ void mt_ds_requeue(struct mt_claim *claim)
 }
 
 /**
- * mt_ds_update_credit - a server has closed, or other threads of it were offered locks
+ * mt_ds_update_credit - updates the credit after a server closed, or offers of locks changed
  * @rq: its CPU's run queue, locked
  * @server: the server
  */
@@ -290,11 +293,11 @@ void mt_ds_update_credit(struct rq *rq, struct mt_server *server)
 }
 
 /**
- * mt_ds_note_offered - a ready thread is blocked on a lock
+ * mt_ds_note_offered - notes a ready thread that is blocked on a lock
  * @rq: its run queue, locked
  * @p: the thread, which its group serves
  *
- * It was offered the lock, or is on its way to sleep.
+ * The thread was offered the lock, or is about to sleep.
  */
 void mt_ds_note_offered(struct rq *rq, struct task_struct *p)
 {
@@ -309,9 +312,9 @@ void mt_ds_note_offered(struct rq *rq, struct task_struct *p)
 }
 
 /**
- * mt_ds_forget_offered - a thread is not blocked any longer, or not ready
+ * mt_ds_forget_offered - forgets a thread that is no longer blocked, or not ready
  * @rq: its run queue, locked
- * @p: the thread, with its claim still in its queue
+ * @p: the thread, with its claim still queued
  */
 void mt_ds_forget_offered(struct rq *rq, struct task_struct *p)
 {

@@ -2,8 +2,8 @@
 /*
  * Macrotick: the server period, the same for all groups.
  *
- * kernel.sched_ds_period_us	may change while no group has a budget
- * kernel.sched_ds_phase_ns	what refills are behind the multiples of it
+ * kernel.sched_ds_period_us	can change while no group has a budget
+ * kernel.sched_ds_phase_ns	the distance of refills from multiples of the period
  */
 #include <linux/gcd.h>
 #include <linux/sysctl.h>
@@ -17,13 +17,13 @@ u64 mt_ds_period = 2500 * NSEC_PER_USEC;
 unsigned int mt_ds_phase;
 
 /**
- * mt_ds_set_period - begin to refill in a rhythm
+ * mt_ds_set_period - sets the server period
  * @period: ns; no group has a budget
  *
- * Refills are as far from the ticks as they can be, which are the multiples of
- * TICK_NSEC (without skew_tick=1): the interrupts of both at one instant would
- * delay whoever is released at it by both. A tick of no whole microseconds, of
- * 300 Hz, passes over them.
+ * Refills are as far as possible from the ticks, which are at the multiples of
+ * TICK_NSEC (without skew_tick=1). Two interrupts at one instant would both
+ * delay a thread that is released then. A tick that is no whole number of
+ * microseconds, such as that of 300 Hz, drifts over the refills.
  */
 void mt_ds_set_period(u64 period)
 {

@@ -2,39 +2,41 @@
 /*
  * Macrotick: threads that their group keeps inside the kernel.
  *
- * A thread that others of its group keep from running for ever, or whose group
- * has a tiny budget, may hold what everybody needs: read locks, which have no
- * priority inheritance, or a section of RCU. So who has been ready for long and
- * had hardly any time is relieved: it goes on under SCHED_NORMAL, on nobody's
- * account, until it returns to user mode, where it holds nothing. What it has by
- * that is what any thread may have that never was under SCHED_DS. It stays on
- * its CPU meanwhile (macrotick_stays()).
+ * Other threads of a group can keep a thread from running for ever, or the
+ * budget of the group can be tiny. Such a thread may hold something that the
+ * whole host needs: a lock for reading, which has no priority inheritance, or
+ * an RCU read-side section. Therefore the kernel relieves a thread that has
+ * been ready for long and had hardly any time. The thread continues under
+ * SCHED_NORMAL, charged to no group, until it returns to user mode, where it
+ * holds nothing. It gets no more than any thread that was never under SCHED_DS.
+ * It stays on its CPU meanwhile (macrotick_stays()).
  *
- * Which threads are inside the kernel is not known. One that is not returns at
- * once, waits there for its turn, and does not count as waiting meanwhile.
- * Kernel threads never return, and are not relieved: who puts them into a group
- * knows what they do.
+ * The kernel does not know which threads are inside the kernel. A thread in
+ * user mode returns at once, waits there for its turn, and does not count as
+ * waiting meanwhile. Kernel threads never return, and are not relieved: the
+ * administrator that puts them into a group knows their work.
  *
- * Since when a thread waits is kept over changes of class, priority and CPU:
- * others of its group can make as many as they like. It counts from the last
- * sleep, or from the last look that found it well served.
+ * The start of a wait survives changes of class, priority and CPU, because
+ * other threads of the group can cause any number of them. The wait counts from
+ * the last sleep, or from the last look that found enough time used.
  */
 #include <linux/task_work.h>
 
 #include "internal.h"
 #include "ds.h"
 
-/* Beyond a server period, which a used-up budget is waited for. */
+/* Beyond a server period, because threads wait that long for an exhausted budget. */
 #define MT_DS_STARVED_NS	(100 * NSEC_PER_MSEC)
-/* Who has less than this part of the time does not run: 1.5 %. */
+/* A thread with less than this part of the time counts as starved: 1.5 %. */
 #define MT_DS_STARVED_PART	65
-/* At so many threads at once, and how often. */
+/* The number of threads to look at, and how often */
 #define MT_DS_LOOKS		8
 #define MT_DS_LOOK_NS		(10 * NSEC_PER_MSEC)
 
 /*
- * On its way to user mode, or dying. It has to wait here if it is not its turn:
- * further on it may take locks again.
+ * Ends the relief of a thread on its way to user mode, or at its exit. If it is
+ * not the thread's turn, it must wait here. Later on the way it may take locks
+ * again.
  */
 static void end_relief(struct callback_head *work)
 {
@@ -53,21 +55,24 @@ static void end_relief(struct callback_head *work)
 	WRITE_ONCE(p->macrotick.ds.at_door, false);
 }
 
-/* Workers of io_uring look for such work between two pieces of theirs; those of vhost never do. */
+/*
+ * Workers of io_uring run such work between two requests. Workers of vhost
+ * never return to user mode.
+ */
 static bool returns(const struct task_struct *p)
 {
 	return !(p->flags & (PF_KTHREAD | PF_USER_WORKER)) || p->flags & PF_IO_WORKER;
 }
 
-/* One that waits for a lock is in that lock's order: later, if it is still here. */
+/* A thread that waits for a lock is in the lock's order. It is relieved later, if needed. */
 static bool may_be_relieved(const struct task_struct *p)
 {
 	return returns(p) && !p->pi_blocked_on && mt_ds_concerns(p);
 }
 
 /*
- * Its claim is taken from it where that may be done: by a thread of ours, as the
- * one that is found here does not get to run.
+ * Marks a thread as relieved. The kernel thread of miss.c takes the claim away,
+ * because it needs the pi_lock and the found thread does not run.
  */
 static void relieve(struct mt_ds_cpu *c, struct task_struct *p)
 {
@@ -79,7 +84,7 @@ static void relieve(struct mt_ds_cpu *c, struct task_struct *p)
 	ds->own.server->reliefs++;
 	c->relieving = get_task_struct(p);
 	init_task_work(&ds->end_relief, end_relief);
-	/* If it fails the thread dies, and does not return any more. */
+	/* If this fails, the thread exits and does not return to user mode. */
 	task_work_add(p, &ds->end_relief, TWA_RESUME | TWAF_NO_ALLOC);
 }
 
@@ -88,16 +93,16 @@ static void end_claim(struct kthread_work *work)
 	struct mt_ds_cpu *c = container_of(work, struct mt_ds_cpu, relief);
 	struct task_struct *p = READ_ONCE(c->relieving);
 
-	/* Queued once more while it was being done. */
+	/* The work was queued again while it ran. */
 	if (!p)
 		return;
 	mt_refresh(p);
 	put_task_struct(p);
-	/* The next one may be found. */
+	/* From here on another thread may be found. */
 	WRITE_ONCE(c->relieving, NULL);
 }
 
-/* A thread was found, and no run queue is locked. */
+/* Ends the claim of a thread that was found. No run queue is locked. */
 void mt_ds_relieve_found(struct mt_ds_cpu *c)
 {
 	if (unlikely(READ_ONCE(c->relieving)))
@@ -109,7 +114,7 @@ void __init mt_ds_relief_init(struct mt_ds_cpu *c)
 	kthread_init_work(&c->relief, end_claim);
 }
 
-/* @p: it comes last then. Whether it is relieved. */
+/* Looks at a thread and moves it to the end. Returns whether it is relieved. */
 static bool look_at(struct rq *rq, struct task_struct *p, u64 now)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
@@ -127,11 +132,12 @@ static bool look_at(struct rq *rq, struct task_struct *p, u64 now)
 }
 
 /**
- * mt_ds_relieve - relieve who has waited for too long
+ * mt_ds_relieve - relieves a thread that has waited too long
  * @rq: this CPU's run queue, locked, its clock up to date
  *
- * Called after refills: others of the class run, or nobody would wait. The
- * caller has it done (mt_ds_relieve_found()) once it has unlocked the run queue.
+ * Called after refills: a thread can only wait while others of the class run.
+ * The caller completes the relief when it has unlocked the run queue
+ * (mt_ds_relieve_found()).
  */
 void mt_ds_relieve(struct rq *rq)
 {

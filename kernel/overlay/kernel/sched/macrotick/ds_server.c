@@ -2,27 +2,27 @@
 /*
  * Macrotick: deferrable servers.
  *
- * One pinned hard hrtimer per CPU stands at the next refill, if anything was
- * used, or at the instant at which the server that runs, or is going to, has used
- * its budget, whichever is first. It may expire early, where what it stood for is
- * over: then it looks, and is programmed anew.
+ * Each CPU has one pinned hard hrtimer. It is set to the earlier of two instants.
+ * One is the next refill of a used budget. The other is the end of the budget of
+ * the server that runs or will run next. The timer may expire early, when its
+ * reason no longer exists. Then its handler programs it again.
  *
- * A refill first charges what runs for the time until then, and lets whatever
- * was used in excess go: it never charges the old period to the new budget. Then
- * another period has begun, and that is all: a server finds out by itself when
- * it is looked at (mt_ds_look()).
+ * A refill first charges the running server for the time until then, and
+ * ignores any excess. It never charges the old period to the new budget. Then
+ * the next period begins, without any work for the single servers. A server
+ * notices the new period at its next use (mt_ds_look()).
  *
- * What is charged is a server, by the run queue's clock, from the switch to a
- * thread that was picked for it to the next one (mt_ds_run()), whatever class
- * the thread has. What is used on credit (ds_order.c) is paid, as far as can be,
- * out of the next budget: else the threads of a group could have time, and keep
- * it from others, by handing a lock to each other.
+ * The kernel charges a server, by the clock of the run queue. It charges from
+ * the switch to a thread that was picked for the server until the next switch
+ * (mt_ds_run()), whatever class the thread has. The next budget pays for credit
+ * (ds_order.c), as far as possible. Otherwise the threads of a group could get
+ * time, and keep it from others, by passing a lock to each other.
  */
 #include "ds.h"
 
 DEFINE_PER_CPU(struct mt_ds_cpu, mt_ds_cpus);
 
-/* The limit of a server is no nearer: the interrupt must let it run before it comes again. */
+/* The shortest limit of a server: the interrupt must let it run before it comes again. */
 #define MT_DS_MIN_NS		(10 * NSEC_PER_USEC)
 
 static u64 next_event(const struct mt_ds_cpu *c)
@@ -30,7 +30,7 @@ static u64 next_event(const struct mt_ds_cpu *c)
 	return min3(c->refill, c->poll, READ_ONCE(c->limited) ? c->limit : U64_MAX);
 }
 
-/* Only earlier: else it expires in vain. On its own CPU. */
+/* Moves the timer to an earlier instant only: otherwise it expires in vain. On its own CPU. */
 static void program_timer(struct mt_ds_cpu *c)
 {
 	u64 next = next_event(c);
@@ -51,7 +51,7 @@ static void rearm(struct mt_ds_cpu *c)
 		irq_work_queue_on(&c->work, c->cpu);
 }
 
-/* Whether a claim is to take the place of what runs. */
+/* Whether a claim must replace the running thread. */
 static bool takes_over(struct rq *rq, const struct mt_claim *first, const struct mt_server *server)
 {
 	const struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
@@ -65,14 +65,17 @@ static void resched_for(struct rq *rq, const struct mt_claim *first, const struc
 {
 	if (first ? !takes_over(rq, first, server) : !mt_ds_cpu_of(rq)->charged)
 		return;
-	/* The sleeps of others that end at a refill wait for whom it lets run. */
+	/*
+	 * Sleeps of less important threads that end at a refill wait for the
+	 * thread that runs then.
+	 */
 	if (first)
 		timershield_expect(first->task);
 	resched_curr(rq);
 }
 
 /**
- * mt_ds_resched - what the servers want a CPU to run may be something else
+ * mt_ds_resched - reschedules a CPU if its servers prefer another thread
  * @rq: the CPU's run queue, locked
  */
 void mt_ds_resched(struct rq *rq)
@@ -83,7 +86,7 @@ void mt_ds_resched(struct rq *rq)
 	resched_for(rq, first, server);
 }
 
-/* The number of a server period, from 1, and the instant at which it ends. */
+/* Returns the number of a server period, from 1. Sets @end to its end. */
 static u64 period_at(u64 now, u64 *end)
 {
 	u64 n = div64_u64(now - mt_ds_phase, mt_ds_period) + 1;
@@ -92,7 +95,7 @@ static u64 period_at(u64 now, u64 *end)
 	return n;
 }
 
-/* The first instant of a refill after another one. */
+/* Returns the instant of the first refill after an instant. */
 u64 mt_ds_refill_after(u64 now)
 {
 	u64 end;
@@ -101,7 +104,7 @@ u64 mt_ds_refill_after(u64 now)
 	return end;
 }
 
-/* Something is always left. */
+/* Pays for credit from the new budget. A part of the budget always remains. */
 static void pay_debt(struct mt_server *server)
 {
 	u64 most = max(server->budget - min_t(u64, server->budget, MT_DS_MIN_NS),
@@ -113,7 +116,7 @@ static void pay_debt(struct mt_server *server)
 }
 
 /**
- * mt_ds_look - bring a server up to its CPU's period
+ * mt_ds_look - brings a server up to its CPU's period
  * @c: the CPU's servers, under its run queue's lock
  * @server: the server
  */
@@ -124,16 +127,19 @@ void mt_ds_look(struct mt_ds_cpu *c, struct mt_server *server)
 	server->seen = c->period;
 	server->refills += server->used;
 	server->used = false;
-	/* A CPU that goes off line must be rid of everybody, budget or not. */
+	/* A CPU that goes offline must let all its threads leave, with or without a budget. */
 	server->left = likely(cpu_active(c->cpu)) ? server->budget : S64_MAX / 2;
 	if (unlikely(server->debt))
 		pay_debt(server);
 }
 
-/* Something of its budget is going to be used: there is a refill at the end of this period. */
+/* Notes that a server's budget is about to be used: a refill comes at the end of this period. */
 static void touch(struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
-	/* Nothing was used since the last one, and all are open: any later period will do. */
+	/*
+	 * Nothing was used since the last refill, and all servers are open: any
+	 * later period fits.
+	 */
 	if (c->refill == U64_MAX)
 		c->period = period_at(now, &c->refill);
 	mt_ds_look(c, server);
@@ -152,8 +158,8 @@ static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *s
 }
 
 /*
- * What runs on credit is taken from the next budget (ds_order.c). What is used in
- * excess is not: from where a budget ends to the switch.
+ * Charges a server. The next budget pays for time on credit (ds_order.c). It
+ * does not pay for the excess from the end of a budget to the switch.
  */
 static void charge(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server, u64 delta)
 {
@@ -177,7 +183,7 @@ static void charge(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server,
 }
 
 /**
- * mt_ds_account - charge the server that runs
+ * mt_ds_account - charges the running server
  * @rq: the run queue, locked, its clock up to date
  */
 void mt_ds_account(struct rq *rq)
@@ -192,7 +198,10 @@ void mt_ds_account(struct rq *rq)
 	charge(rq, c, c->charged, delta);
 }
 
-/* A server runs from an instant on. What runs on credit has no limit: see ds_order.c. */
+/*
+ * Sets the limit of a server that runs from an instant on. Time on credit has
+ * no limit: see ds_order.c.
+ */
 static void set_limit(struct mt_ds_cpu *c, struct mt_server *server, u64 from)
 {
 	if (server && !mt_ds_is_open(c, server))
@@ -204,8 +213,9 @@ static void set_limit(struct mt_ds_cpu *c, struct mt_server *server, u64 from)
 }
 
 /*
- * What runs goes on in the new period. Whether threads starve is looked at
- * outside of this, whose length counts: the timer comes once more, at once.
+ * The running server goes on in the new period. The check for starved threads
+ * is not part of the refill, because the length of a refill counts. The timer
+ * expires once more, at once, for this check.
  */
 static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 {
@@ -224,10 +234,11 @@ static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 }
 
 /*
- * Whose budget is used next is known where the timer is programmed anyway. To
- * program it once more, where the thread begins, takes longer than all the rest
- * of a pick. It begins as much later as others did. If it has not begun by its
- * limit, where preemption is off, it gets another one when it does.
+ * Sets the limit of the next server early. The timer is programmed here in any
+ * case. Programming it again when the thread begins would take longer than the
+ * rest of a pick. The limit assumes a delay like that of recent turns. Where
+ * preemption is off, the thread may begin after that limit. It gets a new limit
+ * when it begins.
  */
 static void foresee(struct rq *rq, struct mt_ds_cpu *c, const struct mt_claim *first,
 		    struct mt_server *next, u64 now)
@@ -244,8 +255,9 @@ static void foresee(struct rq *rq, struct mt_ds_cpu *c, const struct mt_claim *f
 }
 
 /*
- * The longest of late: a limit that is too near costs an interrupt, and MT_DS_MIN_NS
- * beyond the budget. Who was delayed otherwise, by a window, tells nothing.
+ * Keeps the longest of the recent delays. A limit that is too near costs an
+ * interrupt, and MT_DS_MIN_NS beyond the budget. A longer delay has another
+ * cause, for example a window, and does not count.
  */
 static void note_lag(struct rq *rq, struct mt_ds_cpu *c)
 {
@@ -256,7 +268,7 @@ static void note_lag(struct rq *rq, struct mt_ds_cpu *c)
 		c->lag = max(lag, c->lag - c->lag / 8);
 }
 
-/* Everything that is due at an instant. The caller programs the timer. */
+/* Does everything that is due. The caller programs the timer. */
 static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 {
 	struct mt_server *server = NULL;
@@ -285,7 +297,7 @@ static enum hrtimer_restart mt_ds_timer_fn(struct hrtimer *timer)
 	struct mt_ds_cpu *c = container_of(timer, struct mt_ds_cpu, timer);
 	struct rq *rq = this_rq();
 
-	/* A CPU that went off line has left it to this one, and may be back. */
+	/* A CPU that went offline has left its timer to this CPU, and may be back. */
 	if (unlikely(c != mt_ds_cpu_of(rq))) {
 		WRITE_ONCE(c->armed, U64_MAX);
 		WRITE_ONCE(c->limited, NULL);
@@ -316,7 +328,7 @@ static void mt_ds_work_fn(struct irq_work *work)
 	mt_ds_relieve_found(c);
 }
 
-/* The server that runs is the one that is bounded. */
+/* Sets the limit of the running server. */
 static void limit_charged(struct mt_ds_cpu *c)
 {
 	u64 now = ktime_get();
@@ -326,7 +338,7 @@ static void limit_charged(struct mt_ds_cpu *c)
 	rearm(c);
 }
 
-/* Without a refill in between its end has only become later, or it is what was foreseen. */
+/* Without a refill since, the end has only become later, or is the foreseen one. */
 static void bound_charged(struct rq *rq, struct mt_ds_cpu *c)
 {
 	if (c->charged != READ_ONCE(c->limited))
@@ -336,9 +348,9 @@ static void bound_charged(struct rq *rq, struct mt_ds_cpu *c)
 }
 
 /**
- * mt_ds_run - a CPU is going to run a thread
+ * mt_ds_run - charges and limits the server of the thread that a CPU is about to run
  * @rq: its run queue, locked, its clock up to date
- * @next: the thread, which may have run before, and be picked for something else
+ * @next: the thread. It may have run before, and be picked for another server
  */
 void mt_ds_run(struct rq *rq, struct task_struct *next)
 {
@@ -353,7 +365,7 @@ void mt_ds_run(struct rq *rq, struct task_struct *next)
 		return;
 	if (!same || c->ended) {
 		if (c->charged) {
-			/* It has been decided what runs: a server that closes has lost its turn. */
+			/* The pick is done: a server that closes here has lost its turn. */
 			c->catching_up = true;
 			mt_ds_account(rq);
 			c->catching_up = false;
@@ -367,14 +379,14 @@ void mt_ds_run(struct rq *rq, struct task_struct *next)
 }
 
 /*
- * A CPU goes off line: whatever it has must be taken from it, budget or not. Its
- * run queue is locked.
+ * A CPU goes offline: its threads must all leave, with or without a budget. The
+ * caller holds the lock of its run queue.
  */
 void mt_ds_offline(struct rq *rq)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
 
-	/* It only gets another root domain. */
+	/* The CPU only gets another root domain. */
 	if (cpu_active(c->cpu) || !c->nr_budgets)
 		return;
 	mt_ds_account(rq);
@@ -383,11 +395,11 @@ void mt_ds_offline(struct rq *rq)
 }
 
 /**
- * mt_ds_set_budget - give a server another budget
+ * mt_ds_set_budget - gives a server another budget
  * @rq: its CPU's run queue, locked, its clock up to date
  * @server: the server
- * @budget: in ns per period; zero: its threads have been told, those that are left
- *	have a place elsewhere
+ * @budget: in ns per period; zero: its threads have decided again without it, and
+ *	any thread that is left has a place elsewhere
  */
 void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 {
@@ -412,15 +424,15 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 	if (budget)
 		touch(c, server, ktime_get());
 	else if (!c->nr_budgets)
-		c->refill = U64_MAX;	/* the period may be another one then */
+		c->refill = U64_MAX;	/* the period may change then */
 	mt_ds_put_in(rq, server);
 	mt_ds_update_credit(rq, server);
-	/* The limit of what runs may be another one. */
+	/* The limit of the running server may change. */
 	if (cpu_online(c->cpu))
 		irq_work_queue_on(&c->work, c->cpu);
 }
 
-/* Another place among the groups. With the run queue locked. */
+/* Changes a server's place among the groups. The caller holds the lock of the run queue. */
 void mt_ds_set_priority(struct rq *rq, struct mt_server *server, unsigned int priority)
 {
 	mt_ds_take_out(rq, server);

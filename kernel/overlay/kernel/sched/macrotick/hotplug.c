@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: CPUs go off line and come back.
+ * Macrotick: CPUs go offline and come back.
  *
- * A CPU with windows does not go off line, but for a suspend, in which threads
- * are frozen. One that is awake while its CPU is away would be put on another
- * run queue: such a suspend is refused.
+ * A CPU with windows does not go offline, except for a suspend, which freezes
+ * threads. A thread that is awake while its CPU is away would move to another
+ * run queue. The kernel refuses such a suspend.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -14,7 +14,7 @@
 
 #include "internal.h"
 
-/* Those of the kernel's own that belong to one CPU are parked. */
+/* The kernel's own per-CPU threads are parked. */
 static bool is_awake(struct task_struct *p)
 {
 	return !frozen(p) && !((p->flags & PF_KTHREAD) && kthread_is_per_cpu(p));
@@ -33,7 +33,7 @@ static bool leaves_awake(const struct macrotick_table *table, unsigned int cpu)
 		if (!p)
 			continue;
 		pr_info_ratelimited(
-			"macrotick: no suspend: %s[%d] of %s would be awake without its CPU %u\n",
+			"macrotick: no suspend: %s[%d] of %s would be awake with CPU %u offline\n",
 			p->comm, task_pid_nr(p), entity->name, cpu);
 		put_task_struct(p);
 		return true;
@@ -41,7 +41,7 @@ static bool leaves_awake(const struct macrotick_table *table, unsigned int cpu)
 	return false;
 }
 
-/* With its windows on it, a CPU does not go off line; a suspend only borrows it. */
+/* Refuses to take a CPU with windows offline; a suspend only borrows it. */
 static int may_go(unsigned int cpu)
 {
 	guard(mt_control)(&mt_control);
@@ -55,9 +55,9 @@ static int may_go(unsigned int cpu)
 }
 
 /*
- * Hook of sched_cpu_deactivate(), before anything is moved off the CPU.
- * Offlining would take the windows' processor away, and from deadline tasks
- * what windows and budgets on other CPUs do not leave them.
+ * Hook of sched_cpu_deactivate(), before anything moves off the CPU. Taking it
+ * offline would take the CPU from its windows. It would also take time from
+ * deadline tasks that windows and budgets on other CPUs do not leave them.
  */
 int macrotick_cpu_deactivate(unsigned int cpu)
 {

@@ -2,37 +2,37 @@
 /*
  * Macrotick: types and functions shared by the files of this directory.
  *
- * admit.c   windows and SCHED_DEADLINE's promises
- * table.c   decodes and builds a table (no locks, may fail)
- * run.c     install, start, stop, remove (process context, may sleep)
- * swap.c    a table takes the place of the running one
- * window.c  walks a CPU's windows: the interrupt path
- * route.c   entities with windows on several CPUs: which window is next
- * migrate.c their threads move to the CPU of the window that opens
- * class.c   the scheduling class: whom windows serve
- * member.c  threads join, fork, exit
- * wait.c    threads wait for their next job
- * place.c   what threads are outside their windows
- * claim.c   what serves a thread: its own, and what it is lent
- * lend.c    what those lend who wait for a lock
- * lead.c    jobs are dispatched early and held until their nominal instant
- * sync.c    tables that follow CLOCK_TAI
- * pool.c    threads that know nothing of jobs, and their control groups
- * miss.c    what becomes of jobs that are not done in time
- * hotplug.c CPUs go off line and come back
- * device.c  /dev/macrotick
+ * admit.c   admission of windows, budgets and deadline tasks.
+ * table.c   decodes and builds a table (no locks, may fail).
+ * run.c     install, start, stop, remove (process context, may sleep).
+ * swap.c    a table replaces the running one.
+ * window.c  walks through a CPU's windows: the interrupt path.
+ * route.c   entities with windows on several CPUs: which window is next.
+ * migrate.c moves their threads to the CPU of the window that opens.
+ * class.c   the scheduling class: which thread runs next.
+ * member.c  threads join, fork, exit.
+ * wait.c    threads wait for their next job.
+ * place.c   class and priority of a thread outside its windows.
+ * claim.c   the windows and servers that serve a thread, own and lent ones.
+ * lend.c    the loans of threads that wait for locks.
+ * lead.c    dispatches jobs early and holds them until their nominal instant.
+ * sync.c    tables that follow CLOCK_TAI.
+ * pool.c    threads that do not know jobs, and their control groups.
+ * miss.c    jobs that are not complete in time.
+ * hotplug.c CPUs that go offline and come back.
+ * device.c  /dev/macrotick.
  *
- * Lock order: mt_control (mutex) > p->pi_lock > rq lock > mt_table_lock > an
- * entity's own (struct mt_roaming). Everything of an
- * entity and of a CPU's position in the table is protected by the lock of
- * that CPU's run queue: a bound thread never leaves the CPU of its entity
- * (macrotick_pins()), so that its own run queue's lock is the same one.
+ * Lock order: mt_control (rt_mutex) > p->pi_lock > rq lock > mt_table_lock > an
+ * entity's own (struct mt_roaming). The lock of a CPU's run queue protects the
+ * CPU's entities and its position in the table. A bound thread never leaves the
+ * CPU of its entity (macrotick_pins()). Its own run queue's lock is therefore the
+ * same one.
  *
- * An entity with windows on several CPUs has one at a time, which changes
- * under the locks of both run queues (migrate.c). A thread of it may be on
- * another one for a while: its membership and its job are protected by the
- * entity's own lock besides (mt_lock_entity()), and the entity's lists of
- * ready threads have none but those on its CPU.
+ * An entity with windows on several CPUs is on one CPU at a time. That changes
+ * under the locks of both run queues (migrate.c). A thread of it may be on another
+ * CPU for a while. The entity's own lock (mt_lock_entity()) therefore protects the
+ * thread's membership and job in addition. The entity's lists of ready threads
+ * have only threads on its CPU.
  */
 #ifndef _KERNEL_SCHED_MACROTICK_INTERNAL_H
 #define _KERNEL_SCHED_MACROTICK_INTERNAL_H
@@ -52,15 +52,15 @@
 struct macrotick_table;
 struct mt_route;
 
-/* What an entity with windows on several CPUs has besides. */
+/* The additional state of an entity with windows on several CPUs. */
 struct mt_roaming {
 	raw_spinlock_t		lock;		/* inside the run queues' */
-	cpumask_var_t		cpus;		/* all that its windows are on */
+	cpumask_var_t		cpus;		/* all CPUs of its windows */
 	const struct mt_route	*route;		/* in the table that is dispatched */
 	const struct mt_route	*next_route;	/* in mt_staged */
 	u64			cycle;		/* with stop: the route's next window to begin */
 	unsigned int		stop;
-	u64			since;		/* when it was stopped last, and went on */
+	u64			since;		/* the instant of its last restart */
 };
 
 /* An entity: an ordered set of threads. It can outlive the table that made it. */
@@ -68,13 +68,14 @@ struct macrotick_served {
 	/* One per table, per bound thread and per thread that it lends to */
 	struct kref		ref;
 	struct rcu_head		rcu;
-	int			cpu;		/* of a roaming one: where it is */
+	int			cpu;		/* of a roaming one: its current CPU */
 	struct mt_roaming	*roaming;	/* NULL: all windows are on one CPU */
 	bool			removed;	/* no table has it any longer */
-	struct list_head	threads;	/* bound; in order of joining, but for a pool's */
+	struct list_head	threads;	/* bound; in order of joining, except in a pool */
 	struct list_head	ready;		/* in the order in which they are served */
-	struct rb_root_cached	turns;		/* of pools not FIFO: the same, for whoever comes */
-	struct list_head	contenders;	/* of them: blocked on a lock, and frozen outside */
+	struct rb_root_cached	turns;		/* of pools not FIFO: the same, to insert by */
+	/* threads that are blocked on a lock, and frozen outside */
+	struct list_head	contenders;
 	struct list_head	credits;	/* in its CPU's creditors */
 	/* Owners of locks that its threads wait for, on its CPU */
 	struct list_head	lent;
@@ -88,14 +89,14 @@ struct macrotick_served {
 	bool			slack;
 	s64			credit;		/* of a pool: see mt_update_credit() */
 	u64			slice;		/* of threads that take turns; zero: FIFO */
-	u64			vtime;		/* of whose turn it is */
+	u64			vtime;		/* virtual time of the current turn */
 	u32			misses_in_row;
 	bool			stopped;	/* its threads are outside the class, or will be */
-	bool			expels;		/* they are to be told so */
+	bool			expels;		/* its threads must leave the class */
 	bool			leaves;		/* mt_staged does not have it */
 	struct list_head	node;		/* in its mt_cpu's entities */
-	bool			missed;		/* since somebody was told */
-	bool			kills;		/* what threads are told then */
+	bool			missed;		/* since the last report */
+	bool			kills;		/* the report is SIGKILL */
 	struct eventfd_ctx	*notify;	/* under mt_control */
 	u64			activations;	/* while it had threads */
 	u64			completions;
@@ -116,7 +117,7 @@ struct mt_route {
 	struct mt_window	**stops;	/* within table->stops */
 };
 
-/* An entity as a table has it. */
+/* An entity in one table. */
 struct mt_slot {
 	struct macrotick_served	*entity;
 	struct mt_slot		*next_name;	/* in its bucket of table->names */
@@ -135,7 +136,8 @@ struct mt_window {
 	struct macrotick_served	*entity;	/* slot->entity */
 	struct mt_slot		*slot;
 	u32			lead;		/* zero without ACTIVATE */
-	u32			job;		/* how many its entity has before it in a cycle */
+	/* the number of its entity's jobs before it in a cycle */
+	u32			job;
 	u32			flags;
 	union {
 		u32		bound;		/* of a sync window */
@@ -147,21 +149,22 @@ struct mt_window {
 struct mt_schedule {
 	unsigned int		nr_windows;
 	struct mt_window	*windows;	/* within table->windows */
-	u64			load;		/* what they and their leads take of a cycle */
+	/* the time that they and their leads take in a cycle */
+	u64			load;
 };
 
 /*
- * Where a running table stands on its clock. Cycle n begins at
- * epoch + n * cycle + shift on CLOCK_MONOTONIC, and offset later on the clock.
+ * The position of a running table on its clock. Cycle n begins at epoch + n *
+ * cycle + shift on CLOCK_MONOTONIC. On the table's clock, add offset.
  */
 struct mt_grid {
 	raw_spinlock_t		lock;		/* inside the run queues' */
-	bool			fixed;		/* no corrections any longer: a swap is under way */
+	bool			fixed;		/* no more corrections: a swap is in progress */
 	u64			clock_epoch;	/* of cycle 0, on the table's clock */
 	s64			offset;		/* zero with CLOCK_MONOTONIC */
 	s64			shift;		/* the sum of all corrections */
-	s64			rest;		/* what the last sync window left */
-	u64			decided;	/* which was that: its instant without shift */
+	s64			rest;		/* remaining error after the last sync window */
+	u64			decided;	/* instant of that window, without shift */
 	u64			stretched;
 	u64			shrunk;
 	u64			corrections;
@@ -171,8 +174,10 @@ struct macrotick_table {
 	struct kref		ref;
 	u64			cycle;
 	u64			lead;
-	u64			epoch;		/* while running, on CLOCK_MONOTONIC; else zero */
-	u64			prior_cycles;	/* of the table whose place it took, until then */
+	/* while running, on CLOCK_MONOTONIC; otherwise zero */
+	u64			epoch;
+	/* number of cycles of the table that it replaced, until then */
+	u64			prior_cycles;
 	bool			follows;	/* CLOCK_TAI */
 	struct mt_grid		grid;
 	unsigned int		nr_entities;
@@ -187,7 +192,7 @@ struct macrotick_table {
 	struct mt_schedule	schedules[];	/* by CPU */
 };
 
-/* Where a CPU stands in the table. */
+/* The position of a CPU in the table. */
 struct mt_cpu {
 	struct macrotick_table	*table;		/* NULL: not dispatching */
 	struct macrotick_table	*staged;	/* begins at its epoch */
@@ -195,34 +200,37 @@ struct mt_cpu {
 	u64			base;		/* start of the current cycle */
 	u64			cycle;		/* its number */
 	s64			shift;		/* the part of it that is the grid's */
-	unsigned int		pos;		/* the open window, else the next one */
+	unsigned int		pos;		/* the open window, otherwise the next one */
 	bool			open;		/* windows[pos] has begun */
-	bool			tell;		/* the thread of miss.c has something to do */
+	bool			tell;		/* the thread of miss.c has work */
 	bool			fetching;	/* threads of the wanted entity arrive */
 	struct macrotick_served	*served;	/* of the open window */
-	struct macrotick_served	*wanted;	/* is elsewhere, and its window here is to open */
-	struct task_struct	*picked;	/* is going to run */
-	struct macrotick_served	*picked_for;	/* on whose time */
+	/* it is on another CPU, and its window here must open */
+	struct macrotick_served	*wanted;
+	struct task_struct	*picked;	/* is about to run */
+	struct macrotick_served	*picked_for;	/* the entity that it was picked for */
 	struct task_struct	*running;	/* was picked by the class, and runs */
-	struct macrotick_served	*charged;	/* on whose time */
-	u64			since;		/* when that was charged last, in rq's task time */
-	struct list_head	astray;		/* threads in the class whose entity is elsewhere */
+	struct macrotick_served	*charged;	/* the entity that is charged for it */
+	u64			since;		/* the last charge, in rq's task time */
+	/* threads in the class with their entity on another CPU */
+	struct list_head	astray;
 	unsigned int		cpu;
 	atomic_t		nr_roaming;	/* roaming entities with threads and windows here */
-	u64			roaming_since;	/* when the first of them came */
+	u64			roaming_since;	/* when the first thread of such an entity joined */
 	unsigned int		nr_threads;	/* bound to entities of this CPU */
-	unsigned int		share;		/* of the CPU, that windows take: see admit.c */
-	struct list_head	entities;	/* those with threads; roaming ones that are here */
+	unsigned int		share;		/* of the CPU, taken by windows: see admit.c */
+	/* entities with threads; roaming ones on this CPU */
+	struct list_head	entities;
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
 	struct irq_work		work;
-	/* Entities that serve, outside of windows, who was offered a lock */
+	/* Entities that serve, outside of windows, threads that were offered a lock */
 	struct list_head	creditors;
 	/* Threads served outside of windows until they may migrate */
 	struct list_head	pinned;
 	unsigned int		nr_pinned;
-	u64			poll;		/* when to look at them again */
-	u64			poll_ns;	/* how much later than last time */
+	u64			poll;		/* the next look at them */
+	u64			poll_ns;	/* the interval of these looks */
 };
 
 DECLARE_PER_CPU(struct mt_cpu, mt_cpus);
@@ -232,7 +240,7 @@ static inline struct mt_cpu *mt_cpu_of(struct rq *rq)
 	return per_cpu_ptr(&mt_cpus, cpu_of(rq));
 }
 
-/* Has the CPU run its irq_work. One away in a suspend looks by itself when back (mt_resume()). */
+/* Makes the CPU run its irq_work. After a suspend, a CPU looks by itself (mt_resume()). */
 static inline void mt_kick(struct mt_cpu *c)
 {
 	if (likely(cpu_online(c->cpu)))
@@ -264,23 +272,23 @@ void mt_reserve(const struct macrotick_table *table, const struct macrotick_tabl
 
 /* run.c */
 /*
- * Threads of pools take it when they look at their groups, of whatever priority
- * they are: whoever waits lends them his own, on every kernel.
+ * Threads of pools of any priority take it when they look at their groups.
+ * Waiters lend them their priority, on every kernel.
  */
 extern struct rt_mutex mt_control;
 DEFINE_GUARD(mt_control, struct rt_mutex *, rt_mutex_lock(_T), rt_mutex_unlock(_T))
 /*
- * For those who only look: a thread of the class must not be frozen with
- * mt_control in its hands, which has no priority inheritance without
- * PREEMPT_RT. mt_table, mt_staged and the names of control groups change under
- * mt_control and this.
+ * For readers. A thread of the class must not be frozen while it holds
+ * mt_control, which has no priority inheritance without PREEMPT_RT. mt_table,
+ * mt_staged and the names of control groups change under mt_control and this
+ * lock.
  */
 extern raw_spinlock_t mt_table_lock;
 extern struct macrotick_table *mt_table;
 extern bool mt_running;				/* the table, not stopped */
 extern struct wait_queue_head mt_start_wait;	/* for mt_running, or no membership */
 
-/* The first cycle begins this much later at the earliest. */
+/* The first cycle begins at least this time later. */
 #define MT_START_MARGIN_NS	(100 * NSEC_PER_USEC)
 
 void mt_publish(struct macrotick_table *table, struct macrotick_table *staged);
@@ -307,7 +315,7 @@ static inline bool mt_has_windows(const struct macrotick_table *table, unsigned 
 /* swap.c */
 extern struct macrotick_table *mt_staged;
 
-/* Whether the installed table has windows on a CPU, or the one that takes its place. */
+/* Whether the installed table, or the one that will replace it, has windows on a CPU. */
 static inline bool mt_is_concerned(unsigned int cpu)
 {
 	return mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu);
@@ -344,7 +352,7 @@ void mt_sync(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now
 void mt_follow_grid(struct mt_cpu *c);
 void mt_describe_grid(struct macrotick_get *arg, struct macrotick_table *table);
 
-/* The slot of the sync windows: an entity that is stopped for good. */
+/* Returns the slot of the sync windows: an entity that is always stopped. */
 static inline struct mt_slot *mt_sync_slot(struct macrotick_table *table)
 {
 	return &table->slots[table->nr_entities];
@@ -361,8 +369,8 @@ void mt_swap_routes(struct rq *rq, struct mt_cpu *c);
 bool mt_concerns_anybody(struct macrotick_served *entity, u64 begin);
 
 /*
- * Whether the entity had threads when a window began. Those of others find the
- * table as it is when they come.
+ * Whether the entity had threads when a window began. A thread that joins later
+ * finds the table as it is then.
  */
 static inline bool mt_concerns(struct macrotick_served *entity, u64 begin)
 {
@@ -438,9 +446,9 @@ int mt_set_policy(struct task_struct *p);
 int mt_wait(struct macrotick_wait *arg);
 
 /*
- * The number of the job that a window releases in a cycle. It follows from the
- * window's place alone, so that nobody has to count what passes while an entity
- * has no threads. Numbers go on where a table takes the place of another one.
+ * Returns the number of the job that a window releases in a cycle. It follows
+ * from the window's place alone. The kernel therefore need not count windows
+ * while an entity has no threads. Numbers continue over a swap.
  */
 static inline u64 mt_job_at(const struct macrotick_table *table, const struct mt_window *w,
 			    u64 cycle)
@@ -451,7 +459,10 @@ static inline u64 mt_job_at(const struct macrotick_table *table, const struct mt
 		cycle * slot->nr_releases + w->job;
 }
 
-/* Membership and jobs of a roaming entity's threads; others have their run queue's lock for it. */
+/*
+ * Locks membership and jobs of a roaming entity's threads. For other threads,
+ * the run queue's lock protects them.
+ */
 static inline void mt_lock_entity(struct macrotick_served *entity)
 {
 	if (unlikely(entity->roaming))
@@ -464,7 +475,7 @@ static inline void mt_unlock_entity(struct macrotick_served *entity)
 		raw_spin_unlock(&entity->roaming->lock);
 }
 
-/* Where the entity's threads may be. */
+/* Returns the CPUs on which the entity's threads may be. */
 static inline const struct cpumask *mt_cpus_of(const struct macrotick_served *entity)
 {
 	return entity->roaming ? entity->roaming->cpus : cpumask_of(entity->cpu);
@@ -477,8 +488,9 @@ static inline bool mt_is_elsewhere(const struct mt_cpu *c, const struct macrotic
 }
 
 /*
- * When a window opens: with a lead before its offset, if all jobs of its
- * entity are done. One that is elsewhere is fetched so early in any case.
+ * Returns the instant at which a window opens: earlier by its lead if all jobs
+ * of its entity are complete. An entity on another CPU is fetched that early in
+ * any case.
  */
 static inline u64 mt_opening(const struct mt_cpu *c, const struct mt_window *w, u64 base)
 {
@@ -488,7 +500,7 @@ static inline u64 mt_opening(const struct mt_cpu *c, const struct mt_window *w, 
 	return base + w->offset;
 }
 
-/* An activation is handled at @now. */
+/* Records the lateness of an activation that is handled at @now. */
 static inline void mt_note_release(struct macrotick_served *entity, u64 nominal, u64 now)
 {
 	s64 late = now - nominal;
@@ -498,9 +510,9 @@ static inline void mt_note_release(struct macrotick_served *entity, u64 nominal,
 }
 
 /**
- * mt_first - what the class wants a CPU to run
+ * mt_first - returns the thread that the class wants a CPU to run
  * @c: the CPU's position, under its run queue's lock
- * @entity: filled in with whose time that is
+ * @entity: set to the entity that is charged
  *
  * Return: the thread, or NULL.
  */
@@ -523,8 +535,8 @@ static inline struct task_struct *mt_first(const struct mt_cpu *c,
 }
 
 /**
- * mt_update_credit - an entity's window began or ended, or its credit is less
- * @rq: the run queue where it is, locked
+ * mt_update_credit - updates the service for offered locks after a window or the credit changed
+ * @rq: the run queue of the entity, locked
  * @entity: the entity
  */
 static inline void mt_update_credit(struct rq *rq, struct macrotick_served *entity)
@@ -533,19 +545,22 @@ static inline void mt_update_credit(struct rq *rq, struct macrotick_served *enti
 		__mt_update_credit(rq, entity);
 }
 
-/* Whether the entity's threads belong in the class. */
+/* Whether the entity's threads should be in the class. */
 static inline bool mt_is_active(const struct macrotick_served *entity)
 {
 	return READ_ONCE(mt_running) && !READ_ONCE(entity->stopped);
 }
 
-/* Whether a bound thread with the policy SCHED_TT is to be in the class. */
+/* Whether a bound thread with the policy SCHED_TT should be in the class. */
 static inline bool mt_may_enter(const struct task_struct *p)
 {
 	return mt_is_active(p->macrotick.entity) && !p->macrotick.controls;
 }
 
-/* Of a thread with the policy SCHED_TT, as a member of the class or outside it. */
+/*
+ * Returns the normal priority of a thread with the policy SCHED_TT, as a member
+ * of the class or outside it.
+ */
 static inline int mt_normal_prio(struct task_struct *p, bool member)
 {
 	if (member)
@@ -553,13 +568,13 @@ static inline int mt_normal_prio(struct task_struct *p, bool member)
 	return p->macrotick.pooled ? mt_own_prio(p) : p->static_prio;
 }
 
-/* Whether the thread belongs in the class, boosted or not. */
+/* Whether the thread is a member of the class, boosted or not. */
 static inline bool mt_is_member(struct task_struct *p)
 {
 	return macrotick_class(p->policy, p->normal_prio);
 }
 
-/* Whether a window of the entity is open, wherever; of a roaming one a hint. */
+/* Whether a window of the entity is open, on any CPU; for a roaming entity only a hint. */
 static inline bool mt_is_open(const struct macrotick_served *entity)
 {
 	return READ_ONCE(per_cpu(mt_cpus, READ_ONCE(entity->cpu)).served) == entity;

@@ -2,14 +2,14 @@
 /*
  * Macrotick: the lead.
  *
- * What lies between the timer's interrupt and the first instruction of a job
- * takes a time that varies with what else the processor has to do then. With
- * a lead the window of a job opens early, while no other window is open; the
- * thread comes as far as the end of its wait, and is held there, with
- * interrupts and preemption on, until the nominal instant.
+ * The time from the timer's interrupt to the first instruction of a job varies
+ * with the other work of the CPU. With a lead, the window of a job opens early,
+ * while no other window is open. The thread runs to the end of its wait. The
+ * kernel holds it there, with interrupts and preemption on, until the nominal
+ * instant.
  *
- * A job leads only where all of its entity's threads are done: one that is
- * not would get more than its windows.
+ * A job only leads if all threads of its entity have completed their jobs.
+ * Otherwise an unfinished job would get more time than its windows.
  */
 #include <linux/resume_user_mode.h>
 
@@ -21,7 +21,7 @@ static u64 gap_before(const struct macrotick_table *table, const struct mt_sched
 	return s->windows[i].offset + (i ? 0 : table->cycle) - s->windows[prev].end;
 }
 
-/* Between a window with a lead and the one before it, around the cycle. */
+/* Checks the gap between a window with a lead and the window before it, around the cycle. */
 int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	unsigned int cpu, i, prev;
@@ -40,7 +40,7 @@ int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table
 	return 0;
 }
 
-/* A job is complete: what mt_hold() saw of it. */
+/* Counts the hold of a job that is complete. */
 void mt_note_hold(struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
@@ -51,7 +51,7 @@ void mt_note_hold(struct task_struct *p)
 	m->late = false;
 }
 
-/* What the switch to the caller left to do on its way to user space (rseq): not behind the hold. */
+/* Does the work of the return to user space (rseq) early: it must not come after the hold. */
 void mt_pass_door(void)
 {
 	if (test_thread_flag(TIF_NOTIFY_RESUME))
@@ -67,10 +67,10 @@ void mt_hold_until(u64 instant)
 }
 
 /**
- * mt_hold - hold the caller, whose job was released early
+ * mt_hold - holds the caller if its job was released early
  *
- * Also the hook of sched_yield(2). Bounded by the lead: the clock does not
- * care what becomes of the table meanwhile.
+ * Also the hook of sched_yield(2). The hold is bounded by the lead: it follows
+ * the clock, whatever happens to the table meanwhile.
  */
 void mt_hold(void)
 {

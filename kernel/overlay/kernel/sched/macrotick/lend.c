@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: what those lend who wait for a lock.
+ * Macrotick: the loans of threads that wait for locks.
  *
- * The first waiter of a lock lends the owner what serves it. A lock that nobody
- * owns is offered to its first waiter, who is as good as the owner then.
+ * The first waiter of a lock lends the owner its windows and servers. A lock
+ * without an owner is offered to its first waiter. Until this waiter has taken
+ * the lock, it borrows like an owner.
  *
- * But the first waiter may be served by a closed server, or be outside of its
- * windows, while something open serves who waits behind it: a more important
- * group's server, or another class. Threads of a group that hand a lock from one
- * to the next for ever would keep all others from it. So these lend, too. Not all
- * of them are looked at: the first ones, and the last one, who has the lowest
- * priority, and so is under SCHED_OTHER if anybody is. An owner has that of one
- * lock at a time.
+ * The server of the first waiter can be closed, or its windows can be over. A
+ * waiter behind it may have an open server of a more important group, or another
+ * class. Threads of one group could pass a lock from one to the next for ever
+ * and keep all other threads from it. Waiters behind the first one therefore
+ * lend, too. The code looks at the first few of them, and at the last one. The
+ * last waiter has the lowest priority. If any waiter is under SCHED_OTHER, the
+ * last one is. Waiters behind the first one lend an owner for one lock at a
+ * time.
  *
- * What a thread hands on when it waits itself is told to the next owner by
- * the rtmutex code (rt_mutex_adjust_prio_chain()), as is a change of priority.
+ * A blocked owner hands on its loans. The rtmutex code
+ * (rt_mutex_adjust_prio_chain()) tells the next owner in the chain, as it does
+ * after a change of priority.
  */
 #include "internal.h"
 #include "ds.h"
 
-/* So many of those who wait for a thread, or for a lock, are looked at, the first ones. */
+/* The number of waiters of a thread, or of a lock, that the code looks at */
 #define MT_DONORS_MAX	8
 
 static void take_better(struct mt_loan *best, struct mt_group *group, int prio, int cpu)
@@ -41,8 +44,8 @@ static void take_better(struct mt_loan *best, struct mt_group *group, int prio, 
 }
 
 /*
- * Whether a thread has windows on a CPU, and nowhere else, that it can lend: not
- * a pool's, which are for anybody.
+ * Whether a thread has windows that it can lend, on this CPU and no other one.
+ * Windows of a pool cannot be lent, because pools are open to any program.
  */
 static bool has_windows(struct task_struct *p, int cpu)
 {
@@ -52,7 +55,7 @@ static bool has_windows(struct task_struct *p, int cpu)
 		!entity->roaming && entity->cpu == cpu;
 }
 
-/* What a waiter lends on a CPU. */
+/* Adds the windows and claims that a waiter lends on a CPU. */
 static void take_from(struct mt_loan *best, struct task_struct *donor, int cpu)
 {
 	struct macrotick_ds *ds = &donor->macrotick.ds;
@@ -67,8 +70,8 @@ static void take_from(struct mt_loan *best, struct task_struct *donor, int cpu)
 }
 
 /*
- * A pool's thread lends what it is outside of it: a priority of SCHED_DS counts
- * among its group's threads only.
+ * Returns the priority that the thread of a pool has outside the pool. A
+ * priority of SCHED_DS counts only among the threads of its group.
  */
 static int prio_from_pooled(struct task_struct *donor)
 {
@@ -81,7 +84,10 @@ static int prio_from_pooled(struct task_struct *donor)
 	return macrotick_lent_prio(donor);
 }
 
-/* What a waiter lends besides, on a CPU: MAX_PRIO is nothing. */
+/*
+ * Returns the priority that a waiter lends on a CPU, besides windows and
+ * claims. MAX_PRIO means none.
+ */
 static int prio_from(struct task_struct *donor, int cpu)
 {
 	if (donor->sched_class == &macrotick_ds_sched_class)
@@ -94,12 +100,12 @@ static int prio_from(struct task_struct *donor, int cpu)
 }
 
 /**
- * mt_borrow - what those who wait for a thread lend it
+ * mt_borrow - finds what the waiters of a thread lend it
  * @p: the thread, its pi_lock locked
- * @cpu: where it is
- * @best: filled in with claims and windows; @best->own is given
+ * @cpu: the CPU of the thread
+ * @best: filled in with claims and windows; the caller sets @best->own
  *
- * Returns: a priority outside of servers and windows; MAX_PRIO is nothing.
+ * Returns: a priority outside of servers and windows; MAX_PRIO means none.
  */
 int mt_borrow(struct task_struct *p, int cpu, struct mt_loan *best)
 {
@@ -122,9 +128,9 @@ int mt_borrow(struct task_struct *p, int cpu, struct mt_loan *best)
 }
 
 /**
- * mt_forget_behind - nobody waits behind the first waiter any longer
- * @p: the owner of the lock, or the first waiter of one without; its pi_lock
- *	is locked, or it is dead
+ * mt_forget_behind - drops the loans of waiters behind the first one
+ * @p: the owner of the lock, or the first waiter of a lock without an owner;
+ *	its pi_lock is locked, or the thread is dead
  */
 void mt_forget_behind(struct task_struct *p)
 {
@@ -137,7 +143,10 @@ void mt_forget_behind(struct task_struct *p)
 		mt_group_put(group);
 }
 
-/* What those behind the first waiter lend. Returns: a priority outside of servers, or MAX_PRIO. */
+/*
+ * Finds what the waiters behind the first one lend. Returns: a priority outside
+ * of servers, or MAX_PRIO.
+ */
 static int look_behind(struct rt_mutex_base *lock, int cpu, struct mt_loan *best)
 {
 	struct rb_node *first = rb_first_cached(&lock->waiters);
@@ -155,12 +164,15 @@ static int look_behind(struct rt_mutex_base *lock, int cpu, struct mt_loan *best
 		take_from(best, donor, cpu);
 		prio = min(prio, prio_from(donor, cpu));
 	}
-	/* Else the first one's is at least as good. */
+	/* If the first waiter lends only its priority, that is at least as good as theirs. */
 	return mt_lends_more(rb_entry(first, struct rt_mutex_waiter, tree.entry)->task) ?
 		max(prio, 0) : MAX_PRIO;
 }
 
-/* Whether they lend something else than before. */
+/*
+ * Records what the waiters behind the first one lend. Returns true if that
+ * differs from the record before.
+ */
 static bool note_behind(struct rt_mutex_base *lock, struct task_struct *p)
 {
 	struct mt_behind *behind = &p->macrotick.ds.behind;
@@ -190,12 +202,12 @@ static bool note_behind(struct rt_mutex_base *lock, struct task_struct *p)
 }
 
 /**
- * __macrotick_behind - somebody waits for a lock, or does so with another priority
+ * __macrotick_behind - a thread waits for a lock, or its priority there changed
  * @lock: the lock, its wait_lock locked
- * @owner: its owner, whose pi_lock is locked
+ * @owner: its owner; the pi_lock of the owner is locked
  *
- * Hook of the rtmutex code. Returns: whether the owner is blocked itself, and lends
- * something else from now on.
+ * Hook of the rtmutex code. Returns: true if the owner is blocked itself, and
+ * its loan to the next owner changes.
  */
 bool __macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner)
 {
@@ -209,12 +221,12 @@ bool __macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner)
 }
 
 /**
- * __macrotick_left - somebody gave up waiting for a lock
+ * __macrotick_left - a thread gave up waiting for a lock
  * @lock: the lock, its wait_lock locked
  * @owner: its owner
  *
- * Hook of remove_waiter(). Whom the owner waits for itself keeps what was lent
- * until something else changes.
+ * Hook of remove_waiter(). If the owner is blocked too, the next owner in the
+ * chain keeps its loan until something else changes.
  */
 void __macrotick_left(struct rt_mutex_base *lock, struct task_struct *owner)
 {
@@ -223,7 +235,10 @@ void __macrotick_left(struct rt_mutex_base *lock, struct task_struct *owner)
 		mt_redecide(owner);
 }
 
-/* A thread is not blocked any longer. Whether it was served for that. */
+/*
+ * Ends the service of a thread that was offered a lock and is no longer
+ * blocked. Returns true if the thread had such a service.
+ */
 static bool end_contending(struct task_struct *p)
 {
 	struct rq_flags rf;
@@ -249,8 +264,8 @@ static bool end_contending(struct task_struct *p)
  * @lock: the lock, its wait_lock locked
  * @p: the thread, its pi_lock locked
  *
- * Hook of remove_waiter(). Those who go on waiting for the lock have boosted
- * nobody while it was only offered.
+ * Hook of remove_waiter(). While the lock was only offered, the other waiters
+ * have boosted no thread.
  */
 void __macrotick_unblocked(struct rt_mutex_base *lock, struct task_struct *p)
 {
@@ -261,11 +276,12 @@ void __macrotick_unblocked(struct rt_mutex_base *lock, struct task_struct *p)
 }
 
 /**
- * __macrotick_takes - a thread owns a lock that others go on waiting for, or that it was offered
+ * __macrotick_takes - a thread takes a lock
  * @lock: the lock, its wait_lock locked
  * @p: the thread, its pi_lock locked
  *
- * Hook of the rtmutex code, where nobody else is told.
+ * Hook of the rtmutex code, where that adjusts no priority. Other threads still
+ * wait for the lock, or it was offered to the thread.
  */
 void __macrotick_takes(struct rt_mutex_base *lock, struct task_struct *p)
 {
@@ -278,10 +294,10 @@ void __macrotick_takes(struct rt_mutex_base *lock, struct task_struct *p)
 }
 
 /**
- * __macrotick_offered - others wait for a lock that its first waiter was offered
+ * __macrotick_offered - other threads wait for a lock that was offered
  * @lock: the lock, without an owner, its wait_lock locked
  *
- * Until it has taken it the first one is as good as the owner.
+ * Until the first waiter has taken the lock, it borrows like an owner.
  */
 void __macrotick_offered(struct rt_mutex_base *lock)
 {

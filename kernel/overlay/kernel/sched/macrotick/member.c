@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: threads join an entity, fork, die and leave.
+ * Macrotick: threads join an entity, fork, exit and leave.
  *
- * Binding and policy are two things. A bound thread is pinned to the CPU of
- * its entity, or to those of its entity's windows; with the policy SCHED_TT it
- * is in the class while the table runs, and under the fair class otherwise, so
- * that a stopped table freezes nobody. Every change of class goes through
- * __sched_setscheduler(), which knows about priority inheritance.
+ * Binding and policy are separate. A bound thread is pinned to the CPU of its
+ * entity, or to the CPUs of its entity's windows. With the policy SCHED_TT it
+ * is in the class while the table runs. Otherwise it is under the fair class,
+ * because a stopped table must not freeze any thread. Every change of class
+ * goes through __sched_setscheduler(), which handles priority inheritance.
  */
 #include <linux/cpuset.h>
 #include <linux/sched/signal.h>
@@ -16,8 +16,8 @@
 #include "ds.h"
 
 /*
- * Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no
- * bandwidth but the pool's.
+ * Hook of __sched_setscheduler(): a thread must be bound first. A thread of a
+ * pool has no bandwidth except that of the pool.
  */
 int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
@@ -25,19 +25,22 @@ int macrotick_check_setscheduler(struct task_struct *p, int policy)
 
 	if (macrotick_policy(policy) && !p->macrotick.entity)
 		return -ENOTCONN;
-	/* Who leaves a pool is what it was there. */
+	/* A thread that leaves a pool keeps the policy that it had there. */
 	if (policy == SCHED_DS && !mt_ds_group_of(p, &takes_fifo) && !p->macrotick.unbinding)
 		return -ENOTCONN;
-	/* Jobs are windows' only. */
+	/* Only windows have jobs. */
 	if (policy == SCHED_DS && p->macrotick.entity && !p->macrotick.pooled)
 		return -EBUSY;
-	/* On its way out it may leave the class sooner, when the table stops, and not come back. */
+	/*
+	 * A leaving thread may leave the class sooner, when the table stops,
+	 * and must not come back.
+	 */
 	if (macrotick_policy(policy) && p->macrotick.unbinding && !macrotick_policy(p->policy))
 		return -ENOTCONN;
 	return p->macrotick.pooled && dl_policy(policy) ? -EBUSY : 0;
 }
 
-/* Hook of __sched_setscheduler(): the policy stays, the table started or stopped. */
+/* Hook of __sched_setscheduler(): the policy stays, but the table started or stopped. */
 bool macrotick_membership_changed(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
@@ -49,12 +52,13 @@ bool macrotick_membership_changed(struct task_struct *p)
 }
 
 /*
- * Hook of __set_cpus_allowed_ptr_locked(). Not even a larger mask: while the
- * table is stopped the load balancer would use it. A pool's thread, which does
- * not know, is told that all went well; what it asked for is remembered.
+ * Hook of __set_cpus_allowed_ptr_locked(). It refuses a larger mask as well:
+ * while the table is stopped, the load balancer would use it. For a thread of a
+ * pool, which does not know about the pool, the call succeeds. The kernel
+ * remembers the mask.
  *
- * It also tells that a thread may migrate again that was preempted when it
- * must not.
+ * The hook also notices when a thread may migrate again that was preempted
+ * while it must not.
  */
 bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 {
@@ -62,7 +66,7 @@ bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 
 	if (unlikely(mt_ds_may_serve(p->policy) &&
 		     !(ctx->flags & (SCA_MIGRATE_ENABLE | SCA_MIGRATE_DISABLE))))
-		mt_poke(p);	/* its group may have a budget elsewhere */
+		mt_poke(p);	/* its group may have a budget on another CPU */
 	if (likely(!entity))
 		return false;
 	if (ctx->flags & SCA_MIGRATE_ENABLE) {
@@ -74,7 +78,7 @@ bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 	return !cpumask_equal(ctx->new_mask, mt_cpus_of(entity));
 }
 
-/* Hook of task_can_attach(): a cpuset must not find out too late. */
+/* Hook of task_can_attach(): a cpuset must notice in time. */
 bool macrotick_bound(struct task_struct *p)
 {
 	return (p->macrotick.entity && !p->macrotick.pooled) || p->macrotick.inherits;
@@ -88,8 +92,8 @@ static bool is_full(const struct macrotick_served *entity)
 }
 
 /*
- * The CPUs of its windows have threads to serve from now on, or no longer, which
- * their next interrupt finds out.
+ * From now on the CPUs of the entity's windows have threads to serve, or no
+ * longer have them. Their next interrupt finds that out.
  */
 static void count_roaming(struct macrotick_served *entity, int by, u64 now)
 {
@@ -110,7 +114,7 @@ static void count_roaming(struct macrotick_served *entity, int by, u64 now)
 static bool link_roaming(struct task_struct *p, struct macrotick_served *entity)
 {
 	guard(raw_spinlock)(&entity->roaming->lock);
-	/* Whoever removes it looks for its threads behind this lock. */
+	/* A removal of the entity looks for its threads behind this lock. */
 	if (is_full(entity) || READ_ONCE(entity->removed))
 		return false;
 	p->macrotick.entity = entity;
@@ -121,8 +125,9 @@ static bool link_roaming(struct task_struct *p, struct macrotick_served *entity)
 }
 
 /*
- * What passed before the thread came is not its own: first the table is
- * brought up to now. False if the entity has as many threads as it may have.
+ * Makes a thread a member. Windows before that do not concern it: this first
+ * brings the table up to now. Returns false if the entity has its maximum of
+ * threads.
  */
 static bool link_member(struct rq *rq, struct task_struct *p, struct macrotick_served *entity)
 {
@@ -175,14 +180,14 @@ static int reset_on_fork(struct task_struct *p)
 	return p->sched_reset_on_fork ? SCHED_RESET_ON_FORK : 0;
 }
 
-/* Sets SCHED_TT as it is for now: in the class or, with no table running, outside. */
+/* Sets SCHED_TT: in the class or, if no table runs, outside. */
 int mt_set_policy(struct task_struct *p)
 {
 	return sched_setscheduler_nocheck(p, SCHED_TT | reset_on_fork(p),
 					  &(struct sched_param) { });
 }
 
-/* Whether the thread is where the entity's threads have to be. */
+/* Whether the thread is on a CPU of its entity, and has its affinity. */
 static bool is_in_place(struct rq *rq, struct task_struct *p, const struct macrotick_served *entity)
 {
 	const struct cpumask *cpus = mt_cpus_of(entity);
@@ -229,9 +234,9 @@ static void copy_asked_affinity(struct cpumask *mask, struct task_struct *p)
 }
 
 /*
- * The affinity that the thread's user asked for is in force again. Where that
- * is not possible because those CPUs are offline, it is forgotten, as
- * select_fallback_rq() has it when CPUs go away under a thread.
+ * Restores the affinity that the thread's user asked for. If those CPUs are
+ * offline, the kernel forgets it, as select_fallback_rq() does when a thread
+ * loses its CPUs.
  */
 static void restore_affinity(struct task_struct *p)
 {
@@ -241,7 +246,7 @@ static void restore_affinity(struct task_struct *p)
 	if (p->flags & PF_KTHREAD)
 		return;			/* it was not changed */
 	if (!alloc_cpumask_var(&mask, GFP_KERNEL))
-		return;			/* it stays where it is */
+		return;			/* it stays on its CPUs */
 	copy_asked_affinity(mask, p);
 	ac.new_mask = mask;
 	if (__sched_setaffinity(p, &ac) == -EINVAL) {
@@ -253,7 +258,7 @@ static void restore_affinity(struct task_struct *p)
 	free_cpumask_var(mask);
 }
 
-/* What the thread's user asked for, if anything; to be freed. */
+/* Copies the affinity that the thread's user asked for, if any. The caller frees it. */
 static int copy_asked(struct task_struct *p, struct cpumask **asked)
 {
 	struct cpumask *copy = alloc_user_cpus_ptr(NUMA_NO_NODE);
@@ -271,9 +276,10 @@ static int copy_asked(struct task_struct *p, struct cpumask **asked)
 }
 
 /*
- * To several CPUs. The scheduler would take those of them that the user asked
- * for, too, unless it is the user who asks: so what was asked is given again.
- * Should that have changed since, it is put right, and the caller may retry.
+ * Pins a thread to several CPUs. The scheduler would restrict them to those
+ * that the user asked for, unless the user itself asks. The function therefore
+ * passes the user's mask again. If that mask changed meanwhile, the function
+ * corrects it and returns -EAGAIN: the caller may retry.
  */
 static int pin_to_several(struct task_struct *p, const struct cpumask *cpus)
 {
@@ -294,7 +300,7 @@ static int pin_to_several(struct task_struct *p, const struct cpumask *cpus)
 	return err;
 }
 
-/* A kernel thread's affinity is its maker's. */
+/* Pins a thread. The creator of a kernel thread decides its affinity. */
 static int pin(struct task_struct *p, struct macrotick_served *entity)
 {
 	if (!(p->flags & PF_KTHREAD) && entity->roaming)
@@ -323,10 +329,10 @@ static int bind_to(struct task_struct *p, struct macrotick_served *entity)
 		restore_affinity(p);
 		return err;
 	}
-	/* Else link_roaming() has seen to it. */
+	/* Otherwise link_roaming() has done it. */
 	if (!entity->roaming)
 		smp_call_function_single(entity->cpu, rearm_on_this_cpu, NULL, true);
-	/* It may have been stopped, as no pool is. */
+	/* An entity with jobs may have been stopped; a pool is never stopped. */
 	if (!entity->pool)
 		mt_follow(entity);
 	wake_up_all(&mt_start_wait);
@@ -334,16 +340,20 @@ static int bind_to(struct task_struct *p, struct macrotick_served *entity)
 }
 
 /**
- * mt_bind - make a thread a member of an entity; without a pool it keeps its policy
+ * mt_bind - makes a thread a member of an entity; except in a pool, it keeps its policy
  * @p: the thread
  * @name: the entity's name
  *
- * Return: 0, -ENOENT (no table, or none of its entities has that name),
- * -EBUSY (bound already, or a pool and SCHED_DEADLINE), -ESRCH (exiting),
- * -EINVAL (a kernel thread, and not a pool or not on its CPU alone; or a
- * cpuset that lacks the entity's CPU), -ENOSPC (the entity has
- * MACROTICK_MAX_THREADS or _MIGRATING), -EAGAIN (its affinity was changed meanwhile, or it
- * sleeps and fell asleep on another CPU, where it stays until it wakes up).
+ * Return: 0, or
+ *
+ *  * -ENOENT: no table, or no entity with this name
+ *  * -EBUSY: the thread is bound already, or is under SCHED_DEADLINE and the entity is a pool
+ *  * -ESRCH: it exits
+ *  * -EINVAL: a kernel thread, unless the entity is a pool and the thread's affinity is
+ *    exactly its CPU; or the cpuset lacks that CPU
+ *  * -ENOSPC: the entity has MACROTICK_MAX_THREADS or _MIGRATING threads
+ *  * -EAGAIN: the affinity changed meanwhile; or the thread sleeps and fell asleep on another
+ *    CPU, where it stays until it wakes up
  */
 int mt_bind(struct task_struct *p, const char *name)
 {
@@ -352,29 +362,29 @@ int mt_bind(struct task_struct *p, const char *name)
 
 	mt_begin_control();
 	scoped_guard(mt_control, &mt_control) {
-		/* Where a swap is under way, what it leaves behind gets no more threads. */
+		/* During a swap, entities of the old table only get no more threads. */
 		slot = mt_find_slot(mt_staged ?: mt_table, name);
 		err = slot ? bind_to(p, slot->entity) : -ENOENT;
 	}
 	mt_end_control();
-	/* Now that it holds no lock of ours it may be frozen. */
+	/* The thread holds no lock of this class any longer: it may be frozen. */
 	if (!err && READ_ONCE(p->macrotick.pooled))
 		mt_set_policy(p);
 	return err;
 }
 
-/* A thread that is to leave the class, and what it is to be then. */
+/* The policy and priority of a thread after it leaves the class. */
 struct mt_leaver {
 	bool	inside;
-	bool	outdated;	/* another policy came meanwhile */
+	bool	outdated;	/* its policy changed meanwhile */
 	int	policy;
 	int	priority;
 };
 
 /*
- * From here on the thread cannot come back into the class: one that waits for
- * its job would at once, and again and again where whoever unbinds it has to
- * let it go first. Whether it is bound.
+ * Marks a thread as leaving. From then on it cannot enter the class again. A
+ * thread that waits for its job would enter at once, and would do so each time
+ * that it has to leave again. Returns whether the thread is bound.
  */
 static bool begin_unbind(struct task_struct *p, struct mt_leaver *leaver)
 {
@@ -391,9 +401,9 @@ static bool begin_unbind(struct task_struct *p, struct mt_leaver *leaver)
 }
 
 /*
- * Detaches a thread that is not in the class; NULL if somebody was faster. Who
- * was may have bound it anew, and then it may be in the class again. Or it was
- * given another policy before it left the class.
+ * Detaches a thread that is not in the class. Returns NULL if another call
+ * detached it first. The thread may have been bound again, and then it may be
+ * in the class. Or its policy changed before it left the class.
  */
 static struct macrotick_served *detach(struct task_struct *p, struct mt_leaver *leaver, bool *again)
 {
@@ -424,10 +434,10 @@ static void leave_class(struct task_struct *p, const struct mt_leaver *leaver)
 }
 
 /**
- * mt_unbind - end a membership; the thread goes on under SCHED_NORMAL, or what it was in its pool
+ * mt_unbind - ends a membership; the thread continues under SCHED_NORMAL, or its policy in the pool
  * @p: the thread
  *
- * Return: 0, -ENOTCONN if it was not bound.
+ * Return: 0, or -ENOTCONN if the thread was not bound.
  */
 int mt_unbind(struct task_struct *p)
 {
@@ -446,12 +456,12 @@ int mt_unbind(struct task_struct *p)
 		return -ENOTCONN;
 	if (!(p->flags & PF_EXITING))
 		restore_affinity(p);
-	wake_up_all(&mt_start_wait);	/* it may wait for the table to start */
+	wake_up_all(&mt_start_wait);	/* the thread may wait for the table to start */
 	mt_entity_put(entity);
 	return 0;
 }
 
-/* Hook of do_exit(), after PF_EXITING: dying takes long and is nobody's job. */
+/* Hook of do_exit(), after PF_EXITING: an exit takes long and is part of no job. */
 void macrotick_exit_task(struct task_struct *p)
 {
 	struct rq_flags rf;
@@ -461,14 +471,14 @@ void macrotick_exit_task(struct task_struct *p)
 		mt_ds_exit(p);
 	if (!static_branch_unlikely(&macrotick_installed))
 		return;
-	/* Whoever binds it is either done or, after this, sees PF_EXITING. */
+	/* Any call that binds the thread is complete, or will see PF_EXITING. */
 	rq = task_rq_lock(p, &rf);
 	task_rq_unlock(rq, p, &rf);
 	if (p->macrotick.entity)
 		mt_unbind(p);
 }
 
-/* Hook of signal_wake_up_state(), under siglock: whoever dies has a place outside its windows. */
+/* Hook of signal_wake_up_state(), under siglock: a dying thread has a place outside its windows. */
 void __macrotick_fatal_signal(struct task_struct *p)
 {
 	guard(raw_spinlock_irqsave)(&p->pi_lock);
@@ -482,14 +492,14 @@ static void leave_at_fork(struct task_struct *p)
 	p->sched_class = __setscheduler_class(p->policy, p->prio);
 }
 
-/* Until macrotick_post_fork(), when it is in a group. */
+/* Until macrotick_post_fork(), when the child is in a group. */
 static void leave_ds_at_fork(struct task_struct *p)
 {
 	p->prio = p->static_prio;
 	p->sched_class = __setscheduler_class(p->policy, p->prio);
 }
 
-/* Whether the parent is in the class; it may have come since it was copied. */
+/* Whether the parent is in the class; it may have entered since it was copied. */
 static bool is_child_of_member(struct task_struct *p)
 {
 	return macrotick_policy(p->policy) ||
@@ -498,7 +508,7 @@ static bool is_child_of_member(struct task_struct *p)
 
 /*
  * Hook of sched_fork(): a child of a thread in the class joins its entity,
- * unless SCHED_FLAG_RESET_ON_FORK was set. It becomes a member for good in
+ * unless SCHED_FLAG_RESET_ON_FORK is set. It becomes a member in
  * macrotick_post_fork(), when the fork can no longer fail.
  */
 void macrotick_fork(struct task_struct *p)
@@ -532,7 +542,7 @@ void macrotick_cancel_fork(struct task_struct *p)
 	p->macrotick.inherits = NULL;
 }
 
-/* A pool's child is what its parent is there, unless that resets on fork. */
+/* The child of a pool's thread gets its parent's policy there, unless that resets on fork. */
 static void enter_as_child(struct task_struct *p)
 {
 	struct macrotick_task *m = &current->macrotick;

@@ -2,30 +2,29 @@
 /*
  * Macrotick: threads move with the windows of their entity.
  *
- * Fetching: where a window opens on a CPU, that CPU's interrupt takes the
- * entity over, under the locks of both run queues: whatever the other CPU
- * still has open for it ends, and its threads that are on the other run queue
- * are moved.
+ * Fetching: when a window opens on a CPU, the interrupt of that CPU takes the
+ * entity over, under the locks of both run queues. Any window that the other CPU
+ * has open for the entity ends. The entity's threads on the other run queue move.
  *
- * Delivering: some cannot be moved then. One that runs is told to stop, and one
- * that must not migrate just now (on PREEMPT_RT: in every critical section of
- * a spinlock) is served where it is, outside its windows, until it may. Both
- * are astray: in the class, on another CPU than their entity, and not among
- * its ready threads. So is one that was woken up, or entered the class, on
- * another CPU. An interrupt on their CPU sends them after their entity, as soon
- * as they can be moved.
+ * Delivering: some threads cannot move then. A running thread is stopped. A thread
+ * that must not migrate is served on its CPU, outside its windows, until it may.
+ * On PREEMPT_RT that is every thread in a critical section of a spinlock. Both
+ * are astray: in the class, on another CPU than their entity, and not among its
+ * ready threads. A thread that wakes up, or enters the class, on another CPU is
+ * astray as well. An interrupt on the thread's CPU sends it after its entity as
+ * soon as it can move.
  *
  *            left behind, woken elsewhere            delivered, or fetched
  *   HOME  ------------------------------->  ASTRAY  ----------------------> HOME
  *  (queued)                                (astray)                       (queued)
  *
- * A thread that sleeps is neither: select_task_rq() finds its entity.
+ * A sleeping thread is neither: select_task_rq() finds its entity.
  */
 #include "internal.h"
 
 /*
- * The table's roaming entities are in the lists of their CPUs from now on, with
- * or without threads. Under mt_control; those of an older table are there.
+ * Puts the table's roaming entities on the lists of their CPUs, with or without
+ * threads. Under mt_control. Those of an older table are on the lists already.
  */
 void mt_list_roaming(const struct macrotick_table *table)
 {
@@ -44,7 +43,7 @@ void mt_list_roaming(const struct macrotick_table *table)
 	}
 }
 
-/* No CPU dispatches the entity any longer, so that it stays where it is. */
+/* Removes an entity from its list. No CPU dispatches it any longer: it stays on its CPU. */
 void mt_unlist_roaming(struct macrotick_served *entity)
 {
 	struct rq *rq = cpu_rq(entity->cpu);
@@ -61,7 +60,7 @@ static bool can_move(struct rq *rq, struct task_struct *p, struct rq *dst)
 		cpumask_test_cpu(cpu_of(dst), p->cpus_ptr);
 }
 
-/* Both run queues are locked. */
+/* Moves a thread. Both run queues are locked. */
 static void move(struct rq *rq, struct task_struct *p, struct rq *dst)
 {
 	deactivate_task(rq, p, 0);
@@ -69,7 +68,7 @@ static void move(struct rq *rq, struct task_struct *p, struct rq *dst)
 	activate_task(dst, p, 0);
 }
 
-/* Has the CPU look for threads that can follow their entities. */
+/* Makes the CPU look for threads that can follow their entities. */
 void mt_want_delivery(struct rq *rq)
 {
 	mt_kick(mt_cpu_of(rq));
@@ -82,8 +81,9 @@ static void note_astray(struct mt_cpu *c, struct task_struct *p)
 }
 
 /*
- * A thread enters the class, or wakes up, where its entity is not. One that
- * runs is about to be stopped, and may migrate by then.
+ * Queues a thread that enters the class, or wakes up, on another CPU than its
+ * entity's. A running thread is about to be stopped, and may be allowed to
+ * migrate by then.
  */
 void mt_enqueue_astray(struct rq *rq, struct task_struct *p)
 {
@@ -100,7 +100,7 @@ void mt_dequeue_astray(struct task_struct *p)
 	list_del(&p->macrotick.contends);
 }
 
-/* Its entity goes, and it cannot be moved. */
+/* Leaves a thread behind: its entity moves, and the thread cannot move. */
 static void leave_behind(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
@@ -115,7 +115,7 @@ static void leave_behind(struct rq *rq, struct task_struct *p)
 		mt_add_pinned(rq, p);
 }
 
-/* Those on the run queue that the entity leaves. */
+/* Moves the threads on the run queue that the entity leaves. */
 static void take_along(struct rq *rq, struct rq *src, struct macrotick_served *entity)
 {
 	struct task_struct *p;
@@ -132,7 +132,7 @@ static void take_along(struct rq *rq, struct rq *src, struct macrotick_served *e
 	mt_unlock_entity(entity);
 }
 
-/* Those that were on this run queue before their entity. */
+/* Takes in the threads that were on this run queue before their entity. */
 static void take_home(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity)
 {
 	struct task_struct *p, *next;
@@ -151,8 +151,9 @@ static void take_home(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 }
 
 /*
- * Under both run queues' locks, and both at the same instant: it may have taken
- * a while to get them, and the window may have passed.
+ * Fetches the wanted entity. Under both run queues' locks. Brings both CPUs to
+ * the same instant: the locks may have taken a while, and the window may have
+ * passed.
  */
 static void fetch(struct rq *rq, struct rq *src, struct mt_cpu *c)
 {
@@ -178,8 +179,8 @@ static void fetch(struct rq *rq, struct rq *src, struct mt_cpu *c)
 }
 
 /**
- * mt_fetch - take over the entity whose window is to open on this CPU
- * @rq: this CPU's run queue, not locked; it is when the call returns
+ * mt_fetch - takes over an entity with a window that is about to open on this CPU
+ * @rq: this CPU's run queue, not locked; locked when the call returns
  * @src: the run queue where the entity was a moment ago
  */
 void mt_fetch(struct rq *rq, struct rq *src)
@@ -194,8 +195,9 @@ void mt_fetch(struct rq *rq, struct rq *src)
 }
 
 /*
- * Where the first of them that can be moved has to go, or NULL. One that was
- * stopped amid a critical section is served until it has left it.
+ * Returns the run queue to which the first movable thread must go, or NULL. A
+ * thread that was stopped inside a critical section is served until it has left
+ * it.
  */
 static struct rq *find_destination(struct rq *rq, struct mt_cpu *c)
 {
@@ -223,11 +225,11 @@ static void deliver_to(struct rq *rq, struct mt_cpu *c, struct rq *dst)
 	mt_resched(rq, c);
 }
 
-/* In one interrupt; entities may go on while their threads follow. */
+/* The number of deliveries in one interrupt; entities may move on while their threads follow */
 #define MT_DELIVERIES	4
 
 /**
- * mt_deliver - send threads that are astray after their entities
+ * mt_deliver - sends threads that are astray after their entities
  * @rq: this CPU's run queue, not locked; interrupts are off
  */
 void mt_deliver(struct rq *rq)
@@ -251,8 +253,8 @@ void mt_deliver(struct rq *rq)
 }
 
 /*
- * A window ends. Threads that must not migrate could neither be frozen, for
- * the next window may be elsewhere, nor moved: they are served until they may.
+ * Serves threads that must not migrate at the end of a window. They cannot be
+ * frozen, because the next window may be on another CPU, and they cannot move.
  */
 void mt_release_pinned(struct rq *rq, struct macrotick_served *entity)
 {

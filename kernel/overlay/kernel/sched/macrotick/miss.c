@@ -2,10 +2,10 @@
 /*
  * Macrotick: misses.
  *
- * They are found at the end of a window, in an interrupt with the run queue
- * locked. Signals and eventfds need sleeping locks on PREEMPT_RT: a thread of
- * ours sends them. It also finishes a swap, and takes the threads of entities
- * that were stopped out of the class.
+ * The kernel finds a miss at the end of a window, in an interrupt with the run
+ * queue locked. Signals and eventfds need sleeping locks on PREEMPT_RT. The
+ * kernel thread "macrotick" sends them. It also finishes a swap, and takes the
+ * threads of stopped entities out of the class.
  */
 #include <linux/eventfd.h>
 #include <linux/kthread.h>
@@ -19,12 +19,12 @@
 static struct kthread_worker *mt_worker;
 static struct eventfd_ctx *notify_all;	/* under mt_control */
 
-/* The thread whose job is a miss is told so. */
+/* The thread with a missed job gets a signal. */
 #define MT_TELLING	(MACROTICK_ENTITY_MISS_SIGNAL | MACROTICK_ENTITY_MISS_KILL)
 
 /*
- * Which jobs are a miss, and whether one of them never had the processor. A
- * job from before a swap has no deadline in this table.
+ * Marks jobs as missed. Sets @never_ran if one of them never had the CPU. A job
+ * from before a swap has no deadline in this table.
  */
 static bool mark_missed(struct mt_cpu *c, const struct mt_window *w, bool *never_ran)
 {
@@ -47,10 +47,10 @@ static bool mark_missed(struct mt_cpu *c, const struct mt_window *w, bool *never
 }
 
 /**
- * mt_check_deadline - a window with DEADLINE ends, and a job is not complete
+ * mt_check_deadline - handles the end of a window with DEADLINE while a job is incomplete
  * @c: the CPU's position, under its run queue's lock
- * @w: the window, still open, or passed over
- * @end: when it ends
+ * @w: the window, open or passed over
+ * @end: the end of the window
  */
 void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w, u64 end)
 {
@@ -73,7 +73,7 @@ void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w, u64 end)
 	c->tell = true;
 }
 
-/* A job is complete. When all are, and the last one in time, the row of misses ends. */
+/* A job is complete. The row of misses ends if no job is open, and this one was in time. */
 void mt_meet(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
@@ -82,7 +82,7 @@ void mt_meet(struct task_struct *p)
 		entity->misses_in_row = 0;
 }
 
-/* Its threads leave the class in tell(). */
+/* Stops an entity. Its threads leave the class in tell(). */
 void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity)
 {
 	entity->stopped = true;
@@ -91,8 +91,8 @@ void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity)
 }
 
 /*
- * A thread is bound: a stopped entity goes on with its next window, and its
- * threads enter the class again in mt_follow().
+ * Restarts a stopped entity when a thread is bound. The entity goes on with its
+ * next window. Its threads enter the class again in mt_follow().
  */
 void mt_restart(struct macrotick_served *entity)
 {
@@ -145,7 +145,10 @@ static void tell_table(void)
 		eventfd_signal(notify_all);
 }
 
-/* What a swap leaves behind is told of its last misses, too. */
+/*
+ * Reports misses and finishes a swap. Entities that the swap removes also get
+ * their last reports.
+ */
 static void tell(struct kthread_work *work)
 {
 	guard(mt_control)(&mt_control);
@@ -156,7 +159,7 @@ static void tell(struct kthread_work *work)
 
 static DEFINE_KTHREAD_WORK(mt_tell_work, tell);
 
-/* For what must not be done in an interrupt: from one, with no run queue locked. */
+/* Queues work that an interrupt must not do. Called from an interrupt, with no run queue locked. */
 void mt_queue_work(struct kthread_work *work)
 {
 	if (mt_worker)
@@ -186,10 +189,10 @@ void mt_put_notify(struct eventfd_ctx *notify)
 }
 
 /**
- * mt_notify - have misses signalled on an eventfd
+ * mt_notify - sets an eventfd for misses
  * @arg: the request
  *
- * Return: 0, -ENOENT (no table, or no such entity), -EBADF or -EINVAL (no
+ * Return: 0, -ENOENT (no table, or no such entity), -EBADF or -EINVAL (not an
  * eventfd).
  */
 int mt_notify(struct macrotick_notify *arg)
@@ -211,7 +214,7 @@ int mt_notify(struct macrotick_notify *arg)
 	return slot ? 0 : -ENOENT;
 }
 
-/* The table is removed, under mt_control; the entities' own go with them. */
+/* The table is removed, under mt_control. The entities' own eventfds go with the entities. */
 void mt_forget_notify_all(void)
 {
 	mt_put_notify(notify_all);

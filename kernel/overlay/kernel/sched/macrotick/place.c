@@ -1,40 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: what a thread of SCHED_TT is outside of its windows.
+ * Macrotick: class and priority of a thread of SCHED_TT outside its windows.
  *
- * By itself it is nothing there: frozen, in a class that does not pick it. It
- * has a place outside of them, a class and a priority like any other thread,
+ * Such a thread is normally frozen there, in a class that does not pick it. In
+ * these cases it has a place outside its windows, which is a class and a
+ * priority:
  *
- *   - where somebody waits for a lock that it owns who is served by other things
- *     than windows and budgets: it runs on in the waiter's class and with its
- *     priority, so that a long critical section takes time only from those who
- *     would have waited for it,
- *   - with a fatal signal: then it is what it was before it was bound,
- *   - in a pool with slack, and where a budget of its group serves it.
+ *   - It owns a lock, and a thread outside of windows and budgets waits for the
+ *     lock. Then the owner runs in the class of the waiter and with its priority.
+ *     A long critical section thus takes time only from threads that would have
+ *     waited for it.
+ *   - It has a fatal signal. Then it runs under SCHED_OTHER or, in a pool, under
+ *     its own policy.
+ *   - It is in a pool with slack, or a budget of its group serves it.
  *
- * A thread at rest, which waits for its next job and would only look for it again
- * and again, has none.
+ * A thread at rest has no place. It waits for its next job, and would only
+ * check for it again and again.
  *
- * The place does not depend on whether a window is open: the thread is picked for
- * its window, if that is open, before any place of it counts. So it is decided
- * where priorities are (rt_mutex_setprio(), __sched_setscheduler()), and windows
- * begin and end without a look at it.
+ * The place does not depend on the windows. The class picks the thread for an
+ * open window before any place of the thread counts. The kernel decides the
+ * place together with the priority (rt_mutex_setprio(),
+ * __sched_setscheduler()). The begin and the end of a window do not look at it.
  *
- * The other way round a thread of the class that waits for a lock lends the owner
- * its windows (claim.c). To an owner on another CPU than those it lends
- * MACROTICK_PRIO + 1, that of SCHED_FIFO 98.
+ * Conversely, a thread of the class that waits for a lock lends the owner its
+ * windows (claim.c). If the waiter cannot lend windows on the CPU of the owner,
+ * it lends the priority MACROTICK_PRIO, which is that of SCHED_FIFO 99. An
+ * owner that is under SCHED_TT itself gets MACROTICK_PRIO + 1, that of
+ * SCHED_FIFO 98.
  */
 #include <uapi/linux/sched/types.h>
 
 #include "internal.h"
 
-/* Nothing but membership yields MACROTICK_PRIO itself: a donor with SCHED_FIFO 99 lends 98. */
+/*
+ * Of the threads of SCHED_TT, only members of the class have MACROTICK_PRIO. A
+ * donor with SCHED_FIFO 99 lends them the priority of SCHED_FIFO 98.
+ */
 static int without_membership(int prio)
 {
 	return prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : prio;
 }
 
-/* It hands that on if it waits itself. Of a deadline task it has no more than the place. */
+/*
+ * Records the priority that a pool's thread is lent, which it hands on when it
+ * waits itself. A deadline task lends it MACROTICK_PRIO at most.
+ */
 static void note_lent(struct task_struct *p)
 {
 	struct task_struct *donor = rt_mutex_get_top_task(p);
@@ -43,7 +53,7 @@ static void note_lent(struct task_struct *p)
 	WRITE_ONCE(p->macrotick.lent, max(prio, MACROTICK_PRIO));
 }
 
-/* A pool's thread is what it would be without the pool, or frozen. */
+/* Decides the place of a pool's thread: its place without the pool, or frozen. */
 static int place_pooled(struct rq *rq, struct task_struct *p, bool member)
 {
 	struct macrotick_task *m = &p->macrotick;
@@ -71,7 +81,7 @@ static int place_member(struct rq *rq, struct task_struct *p)
 	return without_membership(prio);
 }
 
-/* Of a thread with the policy SCHED_TT. */
+/* Decides the place of a thread with the policy SCHED_TT. */
 static int place(struct rq *rq, struct task_struct *p, bool member)
 {
 	int prio;
@@ -85,10 +95,10 @@ static int place(struct rq *rq, struct task_struct *p, bool member)
 }
 
 /**
- * __macrotick_setprio - somebody else waits for a lock of a thread
+ * __macrotick_setprio - decides the priority after the waiters of a thread changed
  * @p: the thread; its run queue and its pi_lock are locked
  *
- * Hook of rt_mutex_setprio(). Returns: what its priority is.
+ * Hook of rt_mutex_setprio(). Returns: the priority.
  */
 int __macrotick_setprio(struct task_struct *p)
 {
@@ -101,8 +111,8 @@ int __macrotick_setprio(struct task_struct *p)
 }
 
 /*
- * What a change of policy makes of a thread that nobody waits for; its own
- * normal_prio is the former one still.
+ * Returns the normal_prio that a thread without waiters will have after a
+ * change of policy. Its own normal_prio is not changed yet.
  */
 static int future_normal_prio(int policy, const struct sched_attr *attr)
 {
@@ -114,9 +124,10 @@ static int future_normal_prio(int policy, const struct sched_attr *attr)
 }
 
 /*
- * Hook of __sched_setscheduler(): @prio includes the inheritance already. The
- * table may start or stop in the middle of a change, so that class and normal
- * priority come of one look at it; mt_follow() finds what is out of date then.
+ * Hook of __sched_setscheduler(): the returned priority includes inheritance.
+ * The table may start or stop during a change. The function therefore derives
+ * class and normal priority from one look at the table. If they are out of date
+ * afterwards, mt_follow() finds that.
  */
 int __macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr)
 {

@@ -2,19 +2,18 @@
 /*
  * Macrotick: pools.
  *
- * A pool is an entity for threads that know nothing of jobs: whatever runs in
- * a control group, and what it forks. The class serves them as it serves any
- * thread between two waits. What is particular is here: which of them goes
- * first, what remains of their own policy, and how they come and go with
- * their group.
+ * A pool is an entity for threads that do not know jobs: the threads of a
+ * control group, and the children that they fork. The class serves them like
+ * any thread between two waits. This file has the rest: their order, the effect
+ * of their own policies, and how they join and leave with their group.
  *
- * Outside its windows a thread is what it would be without the pool, if that
- * has slack, or if its group's budget serves it (claim.c); else it waits.
+ * Outside its windows, a thread runs under its own policy if the pool has
+ * slack, or if the budget of its group serves it (claim.c). Otherwise it waits.
  *
  * A thread follows its group by itself, on its way back to user space
- * (follow_group()): there it holds no lock, nothing else happens to it, and it
- * is on a processor. Others only tell it to look (mt_poke()): whoever moves it to
- * another group, forks it, gives its group another entity or installs a table.
+ * (follow_group()). There it holds no lock, nothing else happens to it, and it
+ * is on a CPU. Other contexts only mark the thread (mt_poke()). They move it to
+ * another group, fork it, give its group another entity, or install a table.
  *
  * Lock order: cgroup_mutex > cgroup_threadgroup_rwsem > mt_control.
  */
@@ -36,7 +35,7 @@ static bool is_slice(const struct macrotick_entity *in, bool in_turns)
 		in->slice_ns <= MACROTICK_MAX_SLICE_NS;
 }
 
-/* What an entity says about its pool, or that it is none. */
+/* Checks and decodes the order and the slack of a pool. Only pools in turns have a slice. */
 int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrotick_entity *in,
 		   struct macrotick_served *entity)
 {
@@ -54,7 +53,7 @@ int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrot
 	return 0;
 }
 
-/* Where priorities count, a thread of SCHED_FIFO or SCHED_DS takes no turns. */
+/* In order of priorities, a thread of SCHED_FIFO or SCHED_DS takes no turns. */
 static bool takes_turns(const struct task_struct *p)
 {
 	const struct macrotick_served *entity = p->macrotick.entity;
@@ -64,7 +63,7 @@ static bool takes_turns(const struct task_struct *p)
 		!(entity->by_priority && (policy == SCHED_FIFO || policy == SCHED_DS));
 }
 
-/* Smaller goes first. Among equals those that take no turns do. */
+/* The smaller rank goes first. Among equals, threads that take no turns go first. */
 static unsigned int rank(const struct task_struct *p)
 {
 	const struct macrotick_task *m = &p->macrotick;
@@ -87,9 +86,9 @@ static bool goes_before(struct rb_node *left, const struct rb_node *right)
 }
 
 /*
- * Behind all that do not have to come after it. Its place is settled now; what
- * it uses meanwhile moves it when its turn is over. After a swap that changed
- * the order some may still be linked as before.
+ * Links a thread behind all that may go before it. Its place is fixed now. The
+ * time that it uses moves it only at the end of its turn. After a swap that
+ * changed the order, some threads may keep their old links.
  */
 static void link_in_order(struct task_struct *p)
 {
@@ -114,7 +113,7 @@ static void link_in_order(struct task_struct *p)
 		list_add_tail(&p->macrotick.ready, &entity->ready);
 }
 
-/* The thread is no longer among the ready ones, or is to be linked anew. */
+/* The thread is no longer ready, or will be linked again. */
 void mt_pool_unlink(struct task_struct *p)
 {
 	rb_erase_cached(&p->macrotick.turn, &p->macrotick.entity->turns);
@@ -122,15 +121,15 @@ void mt_pool_unlink(struct task_struct *p)
 }
 
 /*
- * Turns go by virtual time: processor time, weighted by nice value. A turn
- * ends with a tick or a window, mostly late; virtual time sees to it that in
- * the long run all get their shares. Who comes, or slept, is not behind the
- * others by more than a turn.
+ * Turns follow virtual time: CPU time, weighted by nice value. A turn ends with
+ * a tick or a window, and mostly ends late. Virtual time makes the shares
+ * correct in the long run. A thread that joins or wakes up is at most one turn
+ * behind the others.
  */
 void mt_pool_link(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
-	u64 slice = READ_ONCE(entity->slice);	/* a swap may change it */
+	u64 slice = READ_ONCE(entity->slice);	/* a swap can change it */
 
 	if (p->macrotick.used + slice < entity->vtime)
 		p->macrotick.used = entity->vtime - slice;
@@ -152,8 +151,8 @@ void mt_pool_account(struct task_struct *p, u64 delta)
 }
 
 /**
- * mt_pool_turn - whose turn it is
- * @entity: a pool whose threads take turns, under its run queue's lock
+ * mt_pool_turn - ends the turn of the first thread if it has used its time
+ * @entity: a pool with threads that take turns, under its run queue's lock
  */
 void mt_pool_turn(struct macrotick_served *entity)
 {
@@ -171,7 +170,7 @@ void mt_pool_turn(struct macrotick_served *entity)
 		link_again(p);
 }
 
-/* Behind the next one. */
+/* Moves a thread behind the next one. */
 void mt_pool_yield(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
@@ -184,7 +183,7 @@ void mt_pool_yield(struct task_struct *p)
 	link_again(p);
 }
 
-/* A member has come to a pool. Under its run queue's lock. */
+/* Makes a new member a thread of its pool. Under its run queue's lock. */
 void mt_pool_enter(struct task_struct *p, int policy, int priority)
 {
 	p->macrotick.lent = MAX_PRIO;
@@ -194,10 +193,10 @@ void mt_pool_enter(struct task_struct *p, int policy, int priority)
 }
 
 /*
- * What a pool's thread has while its pool is not dispatched, and what it
- * lends to the owner of a lock (macrotick_lent_prio()): pools are for anybody,
- * who must not get a real-time priority by waiting for himself. Never the
- * class's own.
+ * Returns the priority of a pool's thread while the pool is not dispatched,
+ * which it also lends to the owner of a lock (macrotick_lent_prio()). Pools are
+ * open to any program. No program must get a real-time priority when its
+ * threads wait for each other. It is never the priority of the class.
  */
 int mt_own_prio(struct task_struct *p)
 {
@@ -206,7 +205,10 @@ int mt_own_prio(struct task_struct *p)
 	return priority ? max(MAX_RT_PRIO - 1 - priority, MACROTICK_PRIO + 1) : p->static_prio;
 }
 
-/* What sched_setparam(2) leaves alone. Who keeps all parameters has given none for that policy. */
+/*
+ * Returns the policy that sched_setparam(2) keeps. With SCHED_FLAG_KEEP_PARAMS
+ * the call has no parameters for the own policy.
+ */
 int mt_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy)
 {
 	if (!READ_ONCE(p->macrotick.pooled) || attr->sched_flags & SCHED_FLAG_KEEP_PARAMS)
@@ -214,7 +216,7 @@ int mt_own_policy(struct task_struct *p, const struct sched_attr *attr, int poli
 	return READ_ONCE(p->macrotick.own_policy);
 }
 
-/* Nice values count outside the windows, too: the scheduler notes those of the fair class. */
+/* Nice values also count outside the windows. The scheduler records those of the fair class. */
 void mt_weigh(struct task_struct *p)
 {
 	unsigned long weight = scale_load(sched_prio_to_weight[p->static_prio - MAX_RT_PRIO]);
@@ -232,20 +234,20 @@ static void note_policy(struct task_struct *p, int policy, const struct sched_at
 }
 
 /*
- * Hook of __sched_setscheduler(), for what user space wants of a thread in the
- * class: a pool's thread takes note of it.
+ * Hook of __sched_setscheduler(), for a policy that user space sets on a thread
+ * in the class. For a thread of a pool, the kernel only remembers it.
  */
 bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 {
 	struct macrotick_task *m = &p->macrotick;
-	/* Less than zero: the policy is to stay (sched_setparam(2), SCHED_FLAG_KEEP_POLICY). */
+	/* Negative: the policy stays (sched_setparam(2), SCHED_FLAG_KEEP_POLICY). */
 	bool stays = (int)attr->sched_policy < 0;
 	int policy = stays ? m->own_policy : attr->sched_policy;
 
 	if (!m->pooled || macrotick_policy(policy) ||
 	    (stays && attr->sched_flags & SCHED_FLAG_KEEP_PARAMS))
 		return false;
-	/* Somebody was faster with another policy, and this came before that. */
+	/* Another call changed the policy first; this call counts as if it had come before. */
 	if (rt_policy(policy) != (attr->sched_priority != 0))
 		return true;
 	note_policy(p, policy, attr);
@@ -257,7 +259,7 @@ bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 	return true;
 }
 
-/* The nearest group on the way up that names an entity, or NULL. */
+/* Returns the nearest group on the way up that names an entity, or NULL. */
 static struct task_group *named_group(struct task_group *tg)
 {
 	while (tg && !READ_ONCE(tg->macrotick_entity[0]))
@@ -271,8 +273,8 @@ static struct task_group *group_of(struct task_struct *p)
 }
 
 /*
- * The entity that the caller's group names; whether it does. Should the name go
- * meanwhile, another look is due.
+ * Copies the name of the entity that the caller's group names. Returns false if
+ * there is none. If the name changes meanwhile, the thread is poked again.
  */
 static bool name_of_group(char *name)
 {
@@ -287,7 +289,7 @@ static bool name_of_group(char *name)
 	return true;
 }
 
-/* The pool that the caller's group wants it in, with a reference, or NULL. */
+/* Returns the pool that the caller's group names, with a reference, or NULL. */
 static struct macrotick_served *wanted_pool(void)
 {
 	struct macrotick_served *entity = NULL;
@@ -313,24 +315,24 @@ static void join(const char *name)
 {
 	int err;
 
-	current->macrotick.grouped = true;	/* before it may be frozen: who pokes asks for it */
+	current->macrotick.grouped = true;	/* before it may be frozen: mt_poke() needs it */
 	err = mt_bind(current, name);
 	if (!err)
 		return;
 	current->macrotick.grouped = false;
 	if (err == -EAGAIN)
-		mt_poke(current);	/* somebody changed its affinity meanwhile */
+		mt_poke(current);	/* its affinity changed meanwhile */
 	else if (err != -ENOENT && err != -EBUSY)
 		pr_info_ratelimited("macrotick: %s[%d] cannot enter pool %s: %d\n",
 				    current->comm, task_pid_nr(current), name, err);
 }
 
-/* On the way back to user space, or at the thread's end. */
+/* Runs on the way back to user space, or at the end of the thread. */
 static void follow_group(struct callback_head *work)
 {
 	struct macrotick_served *wanted;
 
-	/* What changes from now on is another poke. */
+	/* Any later change pokes the thread again. */
 	xchg(&current->macrotick.poked, false);
 	if (current->flags & PF_EXITING)
 		return;
@@ -346,7 +348,7 @@ static void follow_group(struct callback_head *work)
 	mt_entity_put(wanted);
 }
 
-/* Has a thread look at its group; under any lock. Kernel threads do not come with groups. */
+/* Makes a thread look at its group. Under any lock. Kernel threads do not follow groups. */
 void mt_poke(struct task_struct *p)
 {
 	if (p->flags & PF_KTHREAD || xchg(&p->macrotick.poked, true))
@@ -356,7 +358,7 @@ void mt_poke(struct task_struct *p)
 		WRITE_ONCE(p->macrotick.poked, false);
 }
 
-/* Hook of the cpu controller: a child was born into a group, perhaps not its parent's. */
+/* Hook of the cpu controller: a child starts in a group, which may not be its parent's. */
 void macrotick_group_fork(struct task_struct *p)
 {
 	if (!static_branch_unlikely(&macrotick_installed))
@@ -392,7 +394,7 @@ static void poke_threads(struct cgroup_subsys_state *css)
 	css_task_iter_end(&it);
 }
 
-/* A group, and those below it. */
+/* Pokes the threads of a group and of the groups below it. */
 static void poke_subtree(struct cgroup_subsys_state *top)
 {
 	struct cgroup_subsys_state *css;
@@ -409,7 +411,7 @@ static void poke_subtree(struct cgroup_subsys_state *top)
 	rcu_read_unlock();
 }
 
-/* A table has come: groups may name its pools. */
+/* A table was installed: groups may name its pools. */
 void mt_poke_groups(void)
 {
 	struct cgroup_subsys_state *css;
@@ -441,7 +443,7 @@ static ssize_t entity_write(struct kernfs_open_file *of, char *buf, size_t lengt
 	struct task_group *tg = css_tg(of_css(of));
 	char *name = strstrip(buf);
 
-	/* Who opened the file may not be who writes it. */
+	/* The writer of the file may not be the process that opened it. */
 	if (!capable(CAP_SYS_NICE) || !file_ns_capable(of->file, &init_user_ns, CAP_SYS_NICE))
 		return -EPERM;
 	if (macrotick_policy(current->policy))

@@ -2,12 +2,12 @@
 /*
  * Macrotick: the route of an entity with windows on several CPUs.
  *
- * Each CPU walks through its own windows, at its own pace. That jobs are
- * released and judged in the order of the entity's windows is settled here:
- * the entity has a position of its own in the sequence of all of them. The
- * CPU that opens one first passes over those before it that no CPU has
- * opened: their jobs are released late, or missed, as if a late interrupt had
- * come for them.
+ * Each CPU walks through its own windows, at its own pace. Jobs must
+ * nevertheless be released and judged in the order of the entity's windows. The
+ * entity therefore has a position of its own in the sequence of all its
+ * windows. The CPU that opens a window first passes over earlier windows that
+ * no CPU has opened. Their jobs are released late, or missed, as after a late
+ * interrupt.
  */
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -96,7 +96,7 @@ static int by_offset(const void *a, const void *b)
 	return left->offset < right->offset ? -1 : left->offset > right->offset;
 }
 
-/* No two windows at one time, with what a lead takes before the later one, around the cycle. */
+/* Checks that no two windows overlap, including the lead before the later one, around the cycle. */
 static int order_stops(struct macrotick_install *arg, struct macrotick_table *table,
 		       struct mt_route *route)
 {
@@ -117,7 +117,7 @@ static int order_stops(struct macrotick_install *arg, struct macrotick_table *ta
 	return 0;
 }
 
-/* The windows of roaming entities, in the order in which they begin. */
+/* Lists the windows of roaming entities, in the order in which they begin. */
 int mt_decode_routes(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	unsigned int i, nr_stops = count_stops(table);
@@ -136,7 +136,7 @@ int mt_decode_routes(struct macrotick_install *arg, struct macrotick_table *tabl
 	return err;
 }
 
-/* The table is to begin with its first cycle. No CPU dispatches it yet. */
+/* Begins all routes with the table's first cycle. No CPU dispatches the table yet. */
 void mt_begin_routes(struct macrotick_table *table)
 {
 	unsigned int i;
@@ -159,7 +159,7 @@ static void next_stop(struct mt_roaming *r)
 	r->cycle++;
 }
 
-/* What was passed over while the entity was stopped is none of its threads' business. */
+/* Restarts a stopped entity: windows that passed meanwhile do not concern its threads. */
 void mt_rejoin(struct macrotick_served *entity, u64 now)
 {
 	struct task_struct *p;
@@ -170,7 +170,7 @@ void mt_rejoin(struct macrotick_served *entity, u64 now)
 		p->macrotick.joined = now;
 }
 
-/* Whether any thread of a roaming entity was there when the window began. */
+/* Whether a roaming entity had a thread when the window began. */
 bool mt_concerns_anybody(struct macrotick_served *entity, u64 begin)
 {
 	struct task_struct *p;
@@ -182,7 +182,7 @@ bool mt_concerns_anybody(struct macrotick_served *entity, u64 begin)
 	return any;
 }
 
-/* A window that no CPU has opened, in a cycle that began at @base. */
+/* Passes over a window that no CPU has opened, in a cycle that began at @base. */
 static void pass_over(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity,
 		      const struct mt_window *w, u64 base)
 {
@@ -201,7 +201,10 @@ static void pass_over(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 		mt_check_deadline(c, w, base + w->end);
 }
 
-/* After a long standstill passes over whole cycles without a walk. The first began at @base. */
+/*
+ * Passes over whole cycles after a long standstill, without a walk. The first
+ * one began at @base.
+ */
 static void pass_over_cycles(struct macrotick_served *entity, u64 n, u64 base)
 {
 	struct mt_roaming *r = entity->roaming;
@@ -211,13 +214,13 @@ static void pass_over_cycles(struct macrotick_served *entity, u64 n, u64 base)
 	r->cycle += n;
 }
 
-/* Whether the entity's next window comes before another one of its route. */
+/* Whether the entity's next window is before another one of its route. */
 static bool is_before(const struct mt_roaming *r, u64 cycle, unsigned int stop)
 {
 	return r->cycle < cycle || (r->cycle == cycle && r->stop < stop);
 }
 
-/* When the first of its threads came; U64_MAX without any. */
+/* Returns the instant when the first of the threads joined; U64_MAX without threads. */
 static u64 joined_first(struct macrotick_served *entity)
 {
 	struct task_struct *p;
@@ -229,7 +232,7 @@ static u64 joined_first(struct macrotick_served *entity)
 	return first;
 }
 
-/* The first window that begins no sooner than @into its cycle, or one beyond the last. */
+/* Returns the first window that begins no sooner than @into its cycle, or one beyond the last. */
 static unsigned int find_stop(const struct mt_route *route, u64 into)
 {
 	unsigned int from = 0, end = route->nr_stops;
@@ -246,8 +249,8 @@ static unsigned int find_stop(const struct mt_route *route, u64 into)
 }
 
 /*
- * Windows that began before any thread came are passed over without a walk,
- * up to a window of the CPU's current cycle: there may be a million of them.
+ * Passes over windows that began before any thread joined, without a walk:
+ * there may be a million of them. Stops at a window of the CPU's current cycle.
  */
 static void skip_unattended(struct mt_cpu *c, struct macrotick_served *entity, unsigned int stop)
 {
@@ -278,7 +281,7 @@ static void skip_unattended(struct mt_cpu *c, struct macrotick_served *entity, u
 	}
 }
 
-/* Up to, and without, a window of the CPU's current cycle. */
+/* Passes over all windows before a window of the CPU's current cycle. */
 static void pass_over_until(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity,
 			    unsigned int stop)
 {
@@ -300,13 +303,13 @@ static void pass_over_until(struct rq *rq, struct mt_cpu *c, struct macrotick_se
 }
 
 /**
- * mt_follow_route - a window of a roaming entity opens on the CPU where it is
+ * mt_follow_route - moves a roaming entity's position to a window that opens on its CPU
  * @rq: the CPU's run queue, locked
  * @c: the CPU's position, at the window
  * @w: the window
  *
- * Return: whether the window begins now; it may have been passed over, by a
- * CPU that was ahead of this one by a correction of the clock.
+ * Return: whether the window begins now. A CPU that was ahead of this one, by a
+ * correction of the clock, may have passed over it.
  */
 bool mt_follow_route(struct rq *rq, struct mt_cpu *c, const struct mt_window *w)
 {
@@ -320,7 +323,7 @@ bool mt_follow_route(struct rq *rq, struct mt_cpu *c, const struct mt_window *w)
 }
 
 /**
- * mt_swap_routes - a CPU changes tables, and with it the entities that are there
+ * mt_swap_routes - moves the entities on a CPU to the new table
  * @rq: the CPU's run queue, locked
  * @c: the CPU's position, at the end of its old table
  */

@@ -2,8 +2,8 @@
 /*
  * Macrotick: a table is installed, started, stopped and removed.
  *
- * One table at a time, for the whole host. It outlives the file descriptor
- * through which it was installed.
+ * One table exists at a time, for the whole host. It outlives the file
+ * descriptor through which it was installed.
  */
 #include <linux/cpu.h>
 #include <linux/sched/task.h>
@@ -16,20 +16,20 @@ struct macrotick_table *mt_table;
 bool mt_running;
 DECLARE_WAIT_QUEUE_HEAD(mt_start_wait);
 
-/* While a table is installed the scheduler core asks the class at all. */
+/* The scheduler core asks the class only while a table is installed. */
 DEFINE_STATIC_KEY_FALSE(macrotick_installed);
-/* For good: a thread may run on a window's time when its table is removed. */
+/* Never switched off: a thread may run on a window's time when its table is removed. */
 DEFINE_STATIC_KEY_FALSE(macrotick_tt_used);
 
 /**
- * mt_begin_control - the caller is about to take mt_control
+ * mt_begin_control - prepares the caller to take mt_control
  *
- * A thread of the class could be frozen with it in its hands: until its next
- * window, or for ever where it halts the table. Whoever is given the policy
- * from here on enters the class in mt_end_control(). A thread that has it
- * already goes on only where it takes nobody's windows.
+ * A thread of the class could be frozen while it holds mt_control: until its
+ * next window, or for ever if it halts the table. A thread that gets the policy
+ * after this call enters the class in mt_end_control(). A thread that has the
+ * policy already may only continue with a change that takes no windows away.
  *
- * Return: 0, -EDEADLK if the caller has the policy already.
+ * Return: 0, or -EDEADLK if the caller has the policy already.
  */
 int mt_begin_control(void)
 {
@@ -43,9 +43,9 @@ int mt_begin_control(void)
 }
 
 /**
- * mt_end_control - the caller has released mt_control
+ * mt_end_control - lets the caller enter the class after it has released mt_control
  *
- * It must hold no lock of ours: it may be frozen in here.
+ * The caller must hold no lock of this class: it may be frozen in here.
  */
 void mt_end_control(void)
 {
@@ -60,7 +60,7 @@ void mt_end_control(void)
 		mt_set_policy(current);
 }
 
-/* Under mt_control. */
+/* Publishes the installed and the staged table. Under mt_control. */
 void mt_publish(struct macrotick_table *table, struct macrotick_table *staged)
 {
 	scoped_guard(raw_spinlock_irqsave, &mt_table_lock) {
@@ -71,7 +71,7 @@ void mt_publish(struct macrotick_table *table, struct macrotick_table *staged)
 	mt_reserve(table, staged);
 }
 
-/* The table that is dispatched, if it runs; with a reference. */
+/* Returns the installed table, which is dispatched if it runs; with a reference. */
 struct macrotick_table *mt_installed_table(void)
 {
 	guard(raw_spinlock_irqsave)(&mt_table_lock);
@@ -80,7 +80,10 @@ struct macrotick_table *mt_installed_table(void)
 	return mt_table;
 }
 
-/* The table that threads are to join, with a reference: what a swap leaves behind gets no more. */
+/*
+ * Returns the table that new members join, with a reference. During a swap,
+ * entities of the old table only get no more threads.
+ */
 struct macrotick_table *mt_latest_table(void)
 {
 	struct macrotick_table *table;
@@ -92,7 +95,7 @@ struct macrotick_table *mt_latest_table(void)
 	return table;
 }
 
-/* Between decoding and now a CPU may have gone offline. */
+/* Whether all CPUs of a table are online: one may have gone offline since the decoding. */
 static bool all_online(const struct macrotick_table *table)
 {
 	unsigned int cpu;
@@ -104,7 +107,7 @@ static bool all_online(const struct macrotick_table *table)
 	return true;
 }
 
-/* With no CPU coming or going, and under mt_control. */
+/* Under mt_control, while no CPU comes or goes. */
 static int install(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	bool swap = arg->flags & MACROTICK_INSTALL_SWAP;
@@ -166,7 +169,7 @@ static unsigned int get_roaming_members(struct macrotick_served *entity,
 	return n;
 }
 
-/* Under the lock of each thread's own run queue, as the test demands. */
+/* Calls the test under the lock of each thread's own run queue. */
 static struct task_struct *find_roaming_member(struct macrotick_served *entity,
 					       bool (*test)(struct task_struct *p))
 {
@@ -189,9 +192,9 @@ static struct task_struct *find_roaming_member(struct macrotick_served *entity,
 }
 
 /*
- * The first thread of an entity that passes the test, with a reference. A
- * pool may have very many: those that do not pass go behind the others, so
- * that who asks again and again does not begin with them.
+ * Returns the first thread of an entity that passes the test, with a reference.
+ * A pool may have very many threads. Threads that do not pass therefore go
+ * behind the others, and the next call does not begin with them.
  */
 struct task_struct *mt_find_member(struct macrotick_served *entity,
 				   bool (*test)(struct task_struct *p))
@@ -222,7 +225,7 @@ static bool any_member(struct task_struct *p)
 	return true;
 }
 
-/* Threads enter or leave the class as their entity goes on or does not. */
+/* Makes threads enter or leave the class, after their entity stopped or restarted. */
 void mt_follow(struct macrotick_served *entity)
 {
 	struct task_struct *p;
@@ -242,7 +245,7 @@ static void follow_table(struct macrotick_table *table)
 		mt_follow(table->slots[i].entity);
 }
 
-/* An entity is in no table any longer: its threads go on under SCHED_OTHER. */
+/* Unbinds the threads of an entity that is in no table any longer. */
 void mt_release_members(struct macrotick_served *entity)
 {
 	struct task_struct *p;
@@ -290,20 +293,20 @@ static void on_table_cpus(struct macrotick_table *table, smp_call_func_t func)
 }
 
 /*
- * Whole cycles forward, to a start that every CPU can still make; on a clock
- * that is ahead of CLOCK_MONOTONIC by the offset.
+ * Moves an epoch forward by whole cycles, to a start that every CPU can make.
+ * The epoch is on a clock that is ahead of CLOCK_MONOTONIC by the offset.
  */
 u64 mt_wind_forward(u64 epoch, s64 offset, const struct macrotick_table *table)
 {
 	u64 earliest = ktime_get_ns() + offset + MT_START_MARGIN_NS + table->lead;
 
-	/* With corrections it may lie before the clock's zero. */
+	/* With corrections, the epoch may lie before the clock's zero. */
 	if ((s64)(epoch - earliest) >= 0)
 		return epoch;
 	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, table->cycle) * table->cycle;
 }
 
-/* Changes the installed table with no CPU coming or going. */
+/* Changes the installed table while no CPU comes or goes. */
 static int change_table(int (*change)(struct macrotick_table *table, void *arg), void *arg)
 {
 	int err = mt_begin_control();
@@ -318,7 +321,7 @@ static int change_table(int (*change)(struct macrotick_table *table, void *arg),
 	return err;
 }
 
-/* No CPU dispatches the table. */
+/* Resets the job numbers. No CPU dispatches the table. */
 static void number_from_zero(struct macrotick_table *table)
 {
 	unsigned int i;
@@ -341,7 +344,7 @@ static int start_table(struct macrotick_table *table, void *arg)
 	number_from_zero(table);
 	mt_begin_routes(table);
 	follow_table(table);
-	/* Last, so that the margin is for the CPUs and not for the members. */
+	/* Last: the margin is for the CPUs, not for the members. */
 	start->epoch_ns = mt_wind_forward(start->epoch_ns, offset, table);
 	mt_init_grid(table, start->epoch_ns, offset);
 	WRITE_ONCE(table->epoch, start->epoch_ns - offset);
@@ -357,7 +360,7 @@ int mt_start(struct macrotick_start *arg)
 	if (arg->flags)
 		return -EINVAL;
 	err = change_table(start_table, arg);
-	/* Threads left a pool for a swap that was called off. */
+	/* Threads may have left a pool for a swap that was cancelled. */
 	if (!err)
 		mt_poke_groups();
 	return err;
@@ -387,7 +390,7 @@ static int remove_table(struct macrotick_table *table, void *unused)
 	unsigned int i;
 
 	stop_table(table, NULL);
-	table = mt_table;	/* a swap may have come to its end */
+	table = mt_table;	/* a swap may have ended */
 	for (i = 0; i < table->nr_entities; i++)
 		mt_release_members(table->slots[i].entity);
 	mt_forget_notify_all();

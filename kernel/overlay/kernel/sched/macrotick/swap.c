@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: a table takes the place of the running one.
+ * Macrotick: a table replaces the running one.
  *
- * It takes over the entities whose names both have, and with them their
- * threads, job numbers and counters. First it is staged on every CPU that
- * either table uses; then it gets its epoch, a boundary of the old table's
- * cycle that is still to come, and from then on the old table follows its clock
- * no more (sync.c). Each CPU changes tables by itself when its
- * own walk through the old one gets there (window.c). No window reaches over
- * that, so that none is cut. When the last CPU has changed, the thread of
- * miss.c makes the new table the installed one and releases the threads of
- * entities that it does not have.
+ * The new table takes over the entities that both tables have, with their
+ * threads, job numbers and counters. First the kernel stages it on every CPU
+ * that either table uses. Then the new table gets its epoch, a future boundary
+ * of the old table's cycle. From then on the old table follows its clock no
+ * longer (sync.c). Each CPU changes tables when its own walk through the old
+ * table reaches the epoch (window.c). Windows do not reach over this boundary,
+ * and thus the swap cuts no window. When the last CPU has changed, the thread
+ * of miss.c makes the new table the installed one. It releases the threads of
+ * entities that the new table lacks.
  *
- * A thread must not stay in the class without windows, with locks of the
- * kernel in its hands: those of entities that leave are moved out of it by the
- * same thread at once.
+ * A thread without windows must not stay in the class, because it could hold
+ * locks of the kernel. The same thread of miss.c therefore moves the threads of
+ * such entities out of the class at once.
  *
- * A job that began under the old table has its deadlines there and is no
- * miss under the new one (miss.c).
+ * A job that began under the old table has its deadlines there. It is no miss
+ * under the new table (miss.c).
  */
 #include "internal.h"
 
 struct macrotick_table *mt_staged;
 
-/* CPUs that still have the old table. */
+/* The number of CPUs that have the old table */
 static atomic_t nr_behind;
 
 static bool same_cpus(const struct macrotick_served *a, const struct macrotick_served *b)
@@ -31,7 +31,10 @@ static bool same_cpus(const struct macrotick_served *a, const struct macrotick_s
 	return !a->roaming == !b->roaming && cpumask_equal(mt_cpus_of(a), mt_cpus_of(b));
 }
 
-/* The threads of an entity stay on its CPUs: refused where the new table has it elsewhere. */
+/*
+ * Whether the threads of all entities can stay on their CPUs. Refuses a table
+ * that has an entity with threads on other CPUs.
+ */
 static bool can_adopt(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	unsigned int i;
@@ -53,7 +56,7 @@ static bool can_adopt(struct macrotick_install *arg, struct macrotick_table *tab
 	return true;
 }
 
-/* Order and turns are the new table's at once: they decide nothing that is planned. */
+/* Adopts order and turns of the new table at once: they affect nothing that is planned. */
 static void adopt_order(struct macrotick_served *entity, const struct macrotick_served *fresh)
 {
 	WRITE_ONCE(entity->pool, fresh->pool);
@@ -92,7 +95,7 @@ static bool has_entity(struct macrotick_table *table, struct macrotick_served *e
 	return slot && slot->entity == entity;
 }
 
-/* Which entities of the running table the new one lacks. */
+/* Marks the entities of the running table that the new one lacks. */
 static void mark_leaving(struct macrotick_table *table)
 {
 	unsigned int i;
@@ -145,9 +148,10 @@ static void on_concerned_cpus(struct macrotick_table *table, smp_call_func_t fun
 }
 
 /*
- * A boundary that no CPU has come to: with a lead the running table's first
- * window may be open before it. Nothing may come between the clock and the
- * other CPUs' sight of what follows from it.
+ * Sets the epoch to a boundary that no CPU has reached. With a lead, the first
+ * window of the running table may open before it. No interrupt may come between
+ * the reading of the clock and the instant at which the other CPUs see the
+ * epoch.
  */
 static void set_epoch(struct macrotick_table *table)
 {
@@ -179,15 +183,18 @@ static void stage(struct macrotick_table *table)
 }
 
 /**
- * mt_swap - put a table in the place of the installed one
+ * mt_swap - replaces the installed table
  * @arg: the request; swap_ns is filled in
- * @table: what was decoded
+ * @table: the decoded table
  *
  * Under mt_control. A stopped table is replaced at once.
  *
- * Return: 0, -EBUSY (a swap is under way, the clock is another, an entity with
- * threads would change its CPUs, or SCHED_DEADLINE has promised what the windows
- * need, as error in @arg says). Only then the caller keeps @table.
+ * Return: 0, or -EBUSY with the reason as error in @arg. Only then the caller
+ * keeps @table. The reasons are
+ *
+ *  * a swap is in progress, or the running table is on another clock.
+ *  * an entity with threads would change its CPUs, or become a pool or stop being one.
+ *  * the table does not leave the time of budgets or deadline tasks (mt_admit()).
  */
 int mt_swap(struct macrotick_install *arg, struct macrotick_table *table)
 {
@@ -218,13 +225,19 @@ int mt_swap(struct macrotick_install *arg, struct macrotick_table *table)
 	return 0;
 }
 
-/* A CPU has changed tables. Under its run queue's lock; tells whether it was the last one. */
+/*
+ * Counts a CPU that has changed tables. Under its run queue's lock. Returns
+ * true for the last one.
+ */
 bool mt_swapped(void)
 {
 	return atomic_dec_and_test(&nr_behind);
 }
 
-/* Under mt_control: if the last CPU has changed, or the tables are halted; tells whether. */
+/*
+ * Ends a swap if the last CPU has changed tables, or the tables are halted.
+ * Under mt_control. Returns whether it did.
+ */
 bool mt_finish_swap(void)
 {
 	struct macrotick_table *table = mt_staged, *old = mt_table;
@@ -236,7 +249,10 @@ bool mt_finish_swap(void)
 	return true;
 }
 
-/* All CPUs are halted: the swap is over if its instant has come, else it never was. */
+/*
+ * Ends a swap when all CPUs are halted. If its instant has come, the swap is
+ * done; otherwise it is cancelled.
+ */
 void mt_settle_swap(void)
 {
 	struct macrotick_table *table = mt_staged;

@@ -2,21 +2,22 @@
 /*
  * Macrotick: tables that follow CLOCK_TAI.
  *
- * Timers go by CLOCK_MONOTONIC. Both clocks are slewed alike, so that only
- * their offset can change: when somebody sets the clock, or with a suspend.
- * The table's grid lies on CLOCK_MONOTONIC at the offset of its start, and at
- * each sync window it moves towards that of the clock, as far as the window's
- * bound allows. Nothing else is open then on any CPU of the table.
+ * Timers use CLOCK_MONOTONIC. Both clocks are slewed alike. Only their offset
+ * can change: when a program sets the clock, or over a suspend. The table's
+ * grid starts on CLOCK_MONOTONIC at the offset of that instant. At each sync
+ * window it moves towards the offset of the clock, as far as the window's bound
+ * allows. Nothing else is open then on any CPU of the table.
  *
- * All CPUs move by the same amount in the same window, whatever becomes of the
- * clock between their interrupts: the first one there decides. One that comes
- * later than the next decision has missed the windows that it was for.
+ * All CPUs move by the same amount in the same window, whatever happens to the
+ * clock between their interrupts: the first CPU there decides. A CPU that comes
+ * later than the next decision has missed the windows that the decision was
+ * for.
  */
 #include "internal.h"
 
 #include <trace/events/macrotick.h>
 
-/* A window with SYNC, before its CPU and place are looked at. */
+/* Checks a window with SYNC, before its CPU and place are checked. */
 int mt_check_sync(struct macrotick_install *arg, u32 index, const struct macrotick_window *in)
 {
 	if (arg->clockid != CLOCK_TAI || in->flags != MACROTICK_WINDOW_SYNC || in->entity)
@@ -38,7 +39,7 @@ static bool same_sync(const struct mt_window *a, const struct mt_window *b)
 	return a->offset == b->offset && a->end == b->end && a->bound == b->bound;
 }
 
-/* The place of a CPU's window in the table, or of its last one, for a message. */
+/* Returns the place of a CPU's window in the table, or of its last one, for an error. */
 static u32 place_of(const struct macrotick_table *table, const struct mt_schedule *s,
 		    unsigned int i)
 {
@@ -61,7 +62,7 @@ static int compare_sync(struct macrotick_install *arg, const struct macrotick_ta
 	return 0;
 }
 
-/* Every CPU has the sync windows of the first one, which has some. */
+/* Checks that every CPU has the sync windows of the first one, and that there are some. */
 int mt_decode_sync(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	const struct mt_schedule *first = NULL;
@@ -83,13 +84,13 @@ int mt_decode_sync(struct macrotick_install *arg, struct macrotick_table *table)
 	return 0;
 }
 
-/* By how much the table's clock is ahead of CLOCK_MONOTONIC. */
+/* Returns by how much the table's clock is ahead of CLOCK_MONOTONIC. */
 s64 mt_clock_offset(const struct macrotick_table *table)
 {
 	return table->follows ? ktime_mono_to_any(0, TK_OFFS_TAI) : 0;
 }
 
-/* A table is about to begin; its epoch on CLOCK_MONOTONIC is the caller's business. */
+/* Initialises the grid before a table starts. The caller sets the epoch on CLOCK_MONOTONIC. */
 void mt_init_grid(struct macrotick_table *table, u64 clock_epoch, s64 offset)
 {
 	struct mt_grid *grid = &table->grid;
@@ -107,12 +108,12 @@ void mt_init_grid(struct macrotick_table *table, u64 clock_epoch, s64 offset)
 }
 
 /**
- * mt_fix_grid - have a running table follow its clock no more
+ * mt_fix_grid - makes a running table follow its clock no longer
  * @table: the table
- * @offset: filled in: the offset that it stays at
+ * @offset: set to the offset at which it stays
  *
- * What was decided is in the past, so that the next boundary that is still to
- * come is the same for CPUs that did not get there yet.
+ * All decisions are in the past. The next future boundary is therefore the same
+ * for CPUs that have not reached the last decision.
  *
  * Return: an instant on the table's clock at which a cycle begins or began.
  */
@@ -126,7 +127,7 @@ u64 mt_fix_grid(struct macrotick_table *table, s64 *offset)
 	return table->epoch + grid->shift + grid->offset;
 }
 
-/* Whole cycles from one offset to another, to the nearest: they are no error. */
+/* Returns the nearest whole number of cycles in an error: they are no error. */
 static s64 whole_cycles(s64 error, u64 cycle)
 {
 	s64 half = cycle / 2;
@@ -149,7 +150,7 @@ static void note_correction(struct mt_grid *grid, s64 by)
 		grid->shrunk -= by;
 }
 
-/* For all CPUs: by how much the window becomes longer. */
+/* Decides for all CPUs by how much the window becomes longer. */
 static void decide(struct macrotick_table *table, const struct mt_window *w, u64 now)
 {
 	struct mt_grid *grid = &table->grid;
@@ -159,7 +160,7 @@ static void decide(struct macrotick_table *table, const struct mt_window *w, u64
 	error = grid->offset - mt_clock_offset(table);
 	grid->offset -= whole_cycles(error, table->cycle);
 	error -= whole_cycles(error, table->cycle);
-	/* After a late interrupt what follows would already have begun, and lose that much. */
+	/* After a late interrupt, a shorter window would take time from the windows after it. */
 	shortest = clamp((s64)(now - end), -(s64)w->bound, 0);
 	by = clamp(error, shortest, (s64)w->bound);
 	note_correction(grid, by);
@@ -167,7 +168,7 @@ static void decide(struct macrotick_table *table, const struct mt_window *w, u64
 }
 
 /**
- * mt_sync - a sync window begins
+ * mt_sync - begins a sync window
  * @rq: the CPU's run queue, locked
  * @c: the CPU's position, at the window
  * @w: the window
@@ -195,7 +196,7 @@ void mt_sync(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now
 	c->shift += by;
 }
 
-/* A CPU stood still for whole cycles: the others may have moved. */
+/* A CPU passes over whole cycles: the other CPUs may have moved. */
 void mt_follow_grid(struct mt_cpu *c)
 {
 	struct mt_grid *grid = &c->table->grid;
@@ -207,7 +208,7 @@ void mt_follow_grid(struct mt_cpu *c)
 	c->shift = shift;
 }
 
-/* What MACROTICK_IOC_GET tells of a running table. */
+/* Fills in the fields of MACROTICK_IOC_GET that a running table has. */
 void mt_describe_grid(struct macrotick_get *arg, struct macrotick_table *table)
 {
 	const struct mt_grid *grid = &table->grid;

@@ -2,8 +2,8 @@
 /*
  * Macrotick: decoding a table.
  *
- * Everything that user space says is checked here, before anything is
- * changed; run.c commits what this file built and cannot fail half-way.
+ * All input of user space is checked here, before anything changes. The file
+ * run.c commits the result of this file, and cannot fail half-way.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
@@ -12,7 +12,7 @@
 
 #include "internal.h"
 
-/* Fills in why a table is refused. */
+/* Fills in the reason why a table is refused. */
 int mt_refuse(struct macrotick_install *arg, enum macrotick_error error, u32 index, u32 other)
 {
 	arg->error = error;
@@ -56,7 +56,7 @@ static struct macrotick_served *alloc_entity(const char *name)
 	return entity;
 }
 
-/* Of an entity that is no pool: one policy for misses at most. */
+/* Whether the flags of an entity that is not a pool are valid: at most one reaction to misses. */
 static bool are_flags(u32 flags)
 {
 	flags &= ~MACROTICK_ENTITY_MIGRATE;
@@ -64,13 +64,16 @@ static bool are_flags(u32 flags)
 		flags == MACROTICK_ENTITY_MISS_KILL;
 }
 
-/* Where an entity's slot is, if there is one. The address keeps names from choosing buckets. */
+/*
+ * Returns the bucket of an entity's slot. The hash depends on the table's
+ * address, so names cannot choose their buckets.
+ */
 static struct mt_slot **bucket_of(const struct macrotick_table *table, const char *name)
 {
 	return &table->names[hash_32(full_name_hash(table, name, strlen(name)), table->names_bits)];
 }
 
-/* The slot of an entity; NULL without one, or without a table. */
+/* Returns the slot of an entity; NULL if there is no such entity, or no table. */
 struct mt_slot *mt_find_slot(const struct macrotick_table *table, const char *name)
 {
 	struct mt_slot *slot;
@@ -126,7 +129,7 @@ static int decode_entities(struct macrotick_install *arg,
 	return 0;
 }
 
-/* Sync windows serve an entity without threads, which spares the others a test. */
+/* Sync windows serve an entity without threads. Other windows thus need no test for it. */
 static int alloc_sync_entity(struct macrotick_table *table)
 {
 	struct macrotick_served *entity = alloc_entity("(sync)");
@@ -172,7 +175,7 @@ static int decode_window(struct macrotick_install *arg, u32 i,
 	return 0;
 }
 
-/* The first earlier window of the same entity, for a message. */
+/* Returns the first earlier window of the same entity, for an error. */
 static u32 first_window_of(const struct macrotick_window *windows, u32 entity)
 {
 	u32 i = 0;
@@ -182,7 +185,7 @@ static u32 first_window_of(const struct macrotick_window *windows, u32 entity)
 	return i;
 }
 
-/* The entity of a window, which gets its CPU from it. */
+/* Links a window to its entity, which gets its CPU from the window. */
 static int decode_service(struct macrotick_install *arg, u32 i,
 			  const struct macrotick_window *windows,
 			  struct macrotick_table *table)
@@ -201,13 +204,13 @@ static int decode_service(struct macrotick_install *arg, u32 i,
 	if (entity->cpu < 0)
 		entity->cpu = in->cpu;
 	table->windows[i].slot = slot;
-	table->windows[i].job = slot->nr_releases;	/* of a roaming one: see order_stops() */
+	table->windows[i].job = slot->nr_releases;	/* for roaming entities see order_stops() */
 	slot->nr_windows++;
 	slot->nr_releases += !!(in->flags & MACROTICK_WINDOW_ACTIVATE);
 	return 0;
 }
 
-/* So many windows are decoded in one go, where the kernel is not preemptible. */
+/* The number of windows between two calls of cond_resched() */
 #define MT_DECODE_BATCH	1024
 
 static int decode_windows(struct macrotick_install *arg,
@@ -247,13 +250,13 @@ static int decode_windows(struct macrotick_install *arg,
 	return 0;
 }
 
-/* By how much it may become shorter. */
+/* Returns by how much a window may become shorter. */
 static u32 bound_of(const struct mt_window *w)
 {
 	return w->flags & MACROTICK_WINDOW_SYNC ? w->bound : 0;
 }
 
-/* Keeps a share of every CPU for the rest of the system, also in the shortest cycle. */
+/* Leaves a share of every CPU to the rest of the system, also in the shortest cycle. */
 static int decode_capacity(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	unsigned int cpu, i;
@@ -292,8 +295,8 @@ static void free_entity(struct rcu_head *rcu)
 }
 
 /*
- * Whoever was lent its windows may put it with run queues locked, and others look
- * at it without a reference (claim.c).
+ * Frees the entity after a grace period. A borrower of its windows may put it
+ * with run queues locked, and readers use it without a reference (claim.c).
  */
 static void release_entity(struct kref *ref)
 {
@@ -383,11 +386,11 @@ static struct macrotick_table *decode(struct macrotick_install *arg,
 }
 
 /**
- * mt_table_decode - check a whole table and build it
- * @arg: the request; error, error_index and error_other tell what is wrong
+ * mt_table_decode - checks a whole table and builds it
+ * @arg: the request; error, error_index and error_other return the fault
  *
- * Return: the table, with one reference, or an error pointer: -EINVAL with
- * the reason in @arg, -EFAULT, -ENOMEM.
+ * Return: the table, with one reference, or an error pointer: -EINVAL with the
+ * reason in @arg, -EFAULT, -ENOMEM.
  */
 struct macrotick_table *mt_table_decode(struct macrotick_install *arg)
 {

@@ -7,8 +7,9 @@
 #include "internal.h"
 
 /*
- * The job that ended a wait inside the class, without the lock: nothing but
- * the thread itself completes it. False when there is none, or no membership.
+ * Takes the job that ended a wait inside the class, without the lock: only the
+ * thread itself completes it. Returns false if there is no job, or no
+ * membership.
  */
 static bool take_job(struct macrotick_wait *arg)
 {
@@ -32,7 +33,7 @@ static void redecide_current(void)
 
 enum wait_step { WAIT_GONE, WAIT_DONE, WAIT_STOPPED, WAIT_OUTSIDE, WAIT_INSIDE };
 
-/* One look at the caller's state. */
+/* Does one step of a wait: one look at the caller's state. */
 static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 {
 	struct macrotick_task *m = &current->macrotick;
@@ -45,7 +46,7 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 		goto out;
 	}
 	m->at_rest = false;
-	/* Or the job that was released was forgotten when the thread left the class. */
+	/* Or the released job was forgotten when the thread left the class. */
 	if (complete || (m->state == MACROTICK_READY && !m->has_job)) {
 		m->in_wait = true;
 		mt_advance(rq, ktime_get());
@@ -55,7 +56,7 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 	if (m->unbinding) {
 		step = WAIT_STOPPED;
 	} else if (!macrotick_policy(current->policy)) {
-		/* At once: the start must find it in the class, whoever else is busy. */
+		/* At once: a start must find the thread in the class, however busy others are. */
 		step = WAIT_OUTSIDE;
 	} else if (m->has_job) {
 		take_job(arg);
@@ -69,19 +70,22 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 	}
 out:
 	task_rq_unlock(rq, current, &rf);
-	/* It has no place outside its windows while it rests, and has it again afterwards. */
+	/*
+	 * While it rests, it has no place outside its windows. Afterwards it
+	 * has its place again.
+	 */
 	if (unlikely(m->outside))
 		redecide_current();
 	return step;
 }
 
-/* Behind the switch of sched_yield(2); not of yield(), whose callers may hold locks. */
+/* Runs after the switch of sched_yield(2); not of yield(): its callers may hold locks. */
 void mt_yielded(void)
 {
 	struct rq_flags rf;
 	struct rq *rq;
 
-	/* In another class, for who waits for a lock, it has only let its equals go first. */
+	/* In the class of a waiter, sched_yield(2) has only let the thread's equals go first. */
 	if (unlikely(current->macrotick.outside && !current->macrotick.pooled)) {
 		rq = task_rq_lock(current, &rf);
 		if (current->macrotick.entity && mt_is_member(current)) {
@@ -96,7 +100,7 @@ void mt_yielded(void)
 	mt_hold();
 }
 
-/* Whether the table and the caller's entity go on with it, or it has none any longer. */
+/* Whether the table and the caller's entity serve it, or it is not bound any longer. */
 static bool may_go_on(void)
 {
 	struct macrotick_task *m = &current->macrotick;
@@ -111,8 +115,9 @@ static bool may_go_on(void)
 }
 
 /*
- * Begins anew where nothing is handled: whoever is frozen, for a suspend or by
- * its group, gets no signal.
+ * Waits for the start of the table. The system call restarts if no signal
+ * handler runs: a thread that is frozen, for a suspend or by its group, gets no
+ * signal.
  */
 static int wait_for_start(void)
 {
@@ -131,16 +136,19 @@ static int end_wait(int err)
 }
 
 /**
- * mt_wait - complete the caller's job and wait for the next one
+ * mt_wait - completes the caller's job and waits for the next one
  * @arg: filled in with the new job
  *
- * Inside the class the wait is a call of schedule() as a thread that stays on
- * the run queue: the release only has to mark it ready, which is shorter than
- * a wake-up.
+ * Inside the class, the caller waits in schedule() and stays on the run queue.
+ * A release then only marks it ready, which takes less time than a wake-up.
  *
- * Return: 0, -ENOTCONN (not bound), -EINVAL (in a pool), -ESHUTDOWN (the table
- * was removed), -ERESTARTNOHAND (a signal: -EINTR if it is handled), -EINTR (a
- * fatal one).
+ * Return: 0, or
+ *
+ *  * -ENOTCONN: not bound
+ *  * -EINVAL: in a pool
+ *  * -ESHUTDOWN: the table was removed, or the caller was unbound
+ *  * -ERESTARTNOHAND: a signal; -EINTR if it is handled
+ *  * -EINTR: a fatal signal
  */
 int mt_wait(struct macrotick_wait *arg)
 {
@@ -164,7 +172,7 @@ int mt_wait(struct macrotick_wait *arg)
 			break;
 		case WAIT_OUTSIDE:
 			err = mt_set_policy(current);
-			if (err == -ENOTCONN)	/* unbound since that look: look again */
+			if (err == -ENOTCONN)	/* unbound meanwhile: look again */
 				err = 0;
 			break;
 		case WAIT_INSIDE:

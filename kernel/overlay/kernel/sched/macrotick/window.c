@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: walking a CPU's windows.
+ * Macrotick: the walk through a CPU's windows.
  *
- * One pinned hard hrtimer per CPU stands at the next boundary that changes
- * something. Boundaries that change nothing (an entity without threads, a
- * window whose job is done) get no interrupt; they are caught up with when
- * the next interrupt or wake-up looks at the table (mt_advance()), at once
- * where the CPU has no threads at all.
+ * Each CPU has one pinned hard hrtimer. It is set to the next boundary that
+ * changes something. Other boundaries get no interrupt, for example those of an
+ * entity without threads, or of a window after its job is done. The next
+ * interrupt or wake-up catches up with them (mt_advance()), and does so at once
+ * if the CPU has no threads at all.
  *
- * A late interrupt stays on the grid: every boundary that passed takes
- * effect in order, so that job numbers and misses are right, and the
- * processor goes to the window that is valid now.
+ * A late interrupt stays on the grid. Every boundary that passed takes effect
+ * in order, and thus job numbers and misses are correct. The CPU goes to the
+ * window that is valid at that instant.
  */
 #include "internal.h"
 
@@ -19,7 +19,7 @@
 
 DEFINE_PER_CPU(struct mt_cpu, mt_cpus);
 
-/* How many windows ahead the next boundary is looked for. */
+/* The number of windows in which the next boundary is looked for */
 #define MT_LOOKAHEAD	16
 
 static const struct mt_window *current_window(const struct mt_cpu *c)
@@ -27,7 +27,7 @@ static const struct mt_window *current_window(const struct mt_cpu *c)
 	return &c->schedule->windows[c->pos];
 }
 
-/* Threads of the open window's entity count as runnable on that account; others do not. */
+/* Links a ready thread. It counts as runnable if its entity's window is open. */
 void mt_link_ready(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
@@ -75,7 +75,7 @@ static void begin_job(struct rq *rq, struct task_struct *p, u64 job, u64 nominal
 	trace_macrotick_release(p, m->entity->name, job, nominal);
 }
 
-/* The thread takes the count without a lock (take_job()), perhaps on another CPU. */
+/* The thread resets the count without a lock (take_job()), perhaps on another CPU. */
 static void count_lost(struct macrotick_task *m)
 {
 	u64 lost = READ_ONCE(m->lost);
@@ -84,7 +84,7 @@ static void count_lost(struct macrotick_task *m)
 		;
 }
 
-/* ACTIVATE: one pending activation is kept, an older one is lost. */
+/* Releases a job to a thread. One pending activation is kept; an older one is lost. */
 static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 nominal, bool hold)
 {
 	struct macrotick_task *m = &p->macrotick;
@@ -103,12 +103,12 @@ static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 n
 }
 
 /**
- * mt_activate - release a job
+ * mt_activate - releases a job
  * @rq: the entity's run queue, locked
  * @entity: the entity, which is not stopped
  * @job: its number
  * @nominal: the job's nominal instant
- * @hold: hold the threads until then
+ * @hold: whether to hold the threads until then
  */
 void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 job, u64 nominal, bool hold)
 {
@@ -125,7 +125,7 @@ void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 job, u64 no
 	mt_unlock_entity(entity);
 }
 
-/* Whether the window is to serve its roaming entity; and whether it releases a job. */
+/* Whether the window must serve its roaming entity. Clears @begins if it releases no job. */
 static bool open_roaming(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, bool *begins)
 {
 	if (mt_is_elsewhere(c, w->entity) || w->entity->stopped)
@@ -134,10 +134,10 @@ static bool open_roaming(struct rq *rq, struct mt_cpu *c, const struct mt_window
 	return true;
 }
 
-/* What a pool's threads may have from one window to the next for being offered locks. */
+/* The time for offered locks that the threads of a pool have between two windows */
 #define MT_POOL_CREDIT_NS	(50 * NSEC_PER_USEC)
 
-/* Whether an entity missed something where its window is over before it could open. */
+/* Whether an entity missed something because its window is over before it could open. */
 static bool matters(const struct mt_cpu *c, const struct mt_window *w)
 {
 	return w->entity->nr_ready || ((w->flags & MACROTICK_WINDOW_ACTIVATE) &&
@@ -204,7 +204,7 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 		mt_release_pinned(rq, entity);
 }
 
-/* What a window here had for its entity ends; the window itself remains. */
+/* Ends the service of a window for its entity; the window itself remains. */
 void mt_end_service(struct rq *rq)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
@@ -231,7 +231,7 @@ static bool must_skip_cycles(const struct mt_cpu *c, u64 now)
 	return now >= c->base + 2 * c->table->cycle && !c->staged;
 }
 
-/* In the table that is dispatched; NULL if it is in another one only. */
+/* Returns an entity's slot in the table that is dispatched, or NULL. */
 static const struct mt_slot *slot_of(const struct mt_cpu *c, const struct macrotick_served *entity)
 {
 	const struct mt_slot *slot = mt_find_slot(c->table, entity->name);
@@ -239,7 +239,7 @@ static const struct mt_slot *slot_of(const struct mt_cpu *c, const struct macrot
 	return slot && slot->entity == entity ? slot : NULL;
 }
 
-/* After a long standstill whole cycles are passed over without a walk. */
+/* After a long standstill, passes over whole cycles without a walk. */
 static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	struct macrotick_served *entity;
@@ -262,8 +262,9 @@ static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 }
 
 /*
- * Until when what passes here is nobody's business. A roaming entity's windows
- * are passed over by itself (route.c), wherever this CPU stands.
+ * Returns the instant until which windows here concern no thread. A roaming
+ * entity passes over its windows by itself (route.c), whatever the position of
+ * this CPU is.
  */
 static u64 unattended_until(const struct mt_cpu *c, u64 now)
 {
@@ -274,7 +275,10 @@ static u64 unattended_until(const struct mt_cpu *c, u64 now)
 	return min(now, READ_ONCE(c->roaming_since));
 }
 
-/* The first window, from one of them on, that ends later than @into its cycle; or nr_windows. */
+/*
+ * Returns the first window, not before @from, that ends later than @into its
+ * cycle; or nr_windows.
+ */
 static unsigned int find_later(const struct mt_schedule *s, unsigned int from, u64 into)
 {
 	unsigned int end = s->nr_windows;
@@ -291,7 +295,7 @@ static unsigned int find_later(const struct mt_schedule *s, unsigned int from, u
 }
 
 /*
- * Windows that are over by @until, and were nobody's, are passed over without a
+ * Passes over windows that ended by @until and concerned no thread, without a
  * walk: there may be a million of them. Sync windows among them decide nothing.
  */
 static noinline void pass_unattended(struct rq *rq, struct mt_cpu *c, u64 until)
@@ -315,7 +319,7 @@ static noinline void pass_unattended(struct rq *rq, struct mt_cpu *c, u64 until)
 	}
 }
 
-/* Whether the processor runs what the class wants it to run. */
+/* Reschedules, unless the CPU runs the thread that the class prefers. */
 void mt_resched(struct rq *rq, struct mt_cpu *c)
 {
 	struct macrotick_served *entity = NULL;
@@ -344,7 +348,7 @@ static void begin_table(struct mt_cpu *c, unsigned int cpu, struct macrotick_tab
 	c->wanted = NULL;
 }
 
-/* Between two cycles, with no window open. */
+/* Whether a CPU is at a swap, between two cycles with no window open. */
 static bool is_at_swap(const struct mt_cpu *c, u64 base)
 {
 	/* Pairs with set_epoch(). */
@@ -366,8 +370,8 @@ static void swap_table(struct rq *rq, struct mt_cpu *c)
 }
 
 /*
- * Whether a window cannot open before its entity has come. Where it is over
- * already, the entity need not come any more.
+ * Whether a window cannot open before its entity arrives. If the window is
+ * over, the entity need not come any more.
  */
 static bool must_fetch(const struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
@@ -375,7 +379,7 @@ static bool must_fetch(const struct mt_cpu *c, const struct mt_window *w, u64 no
 		!READ_ONCE(w->entity->stopped) && now < c->base + w->end;
 }
 
-/* Whether a window is over and was nobody's: neither begin nor end of it has to be told. */
+/* Whether a window is over and concerned no thread: then its begin and end need no trace event. */
 static bool passed_by(const struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
 	return now >= c->base + w->end && !w->entity->nr_threads && !w->entity->roaming &&
@@ -430,20 +434,20 @@ static __always_inline void bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
 	mt_resched(rq, c);
 }
 
-/* mt_advance() for who fetches by himself what is wanted. */
+/* mt_advance() for a caller that fetches wanted entities itself. */
 void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	bring_up(rq, c, now);
 }
 
 /**
- * mt_advance - bring a CPU's position in the table up to an instant
+ * mt_advance - brings a CPU's position in the table up to an instant
  * @rq: the CPU's run queue, locked
  * @now: the instant
  *
- * May be called from any CPU and while a thread is being enqueued: the timer
- * is left alone, and changes of class and what has to be fetched from other
- * CPUs are left to the irq_work.
+ * The caller may be on any CPU, and may be queueing a thread. The function
+ * therefore does not program the timer. It leaves changes of class and fetches
+ * from other CPUs to the irq_work.
  */
 void mt_advance(struct rq *rq, u64 now)
 {
@@ -470,7 +474,7 @@ static bool begin_matters(const struct mt_window *w)
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && w->entity->nr_threads);
 }
 
-/* The next boundary that changes something, or one soon before it. */
+/* Returns the next boundary that changes something, or an earlier one. */
 static u64 next_boundary(const struct mt_cpu *c)
 {
 	const struct mt_schedule *s = c->schedule;
@@ -502,7 +506,7 @@ static u64 next_event(const struct mt_cpu *c)
 	return unlikely(c->nr_pinned) ? min(next, c->poll) : next;
 }
 
-/* What the timer and the irq_work have in common. */
+/* The common part of the timer and the irq_work. */
 static __always_inline void catch_up(struct rq *rq, struct mt_cpu *c)
 {
 	u64 now = ktime_get();
@@ -512,7 +516,7 @@ static __always_inline void catch_up(struct rq *rq, struct mt_cpu *c)
 		mt_look_at_pinned(rq, c, now);
 }
 
-/* In one interrupt; the next one follows at once. */
+/* The number of fetches in one interrupt; the next interrupt follows at once */
 #define MT_FETCHES	4
 
 static noinline void fetch_wanted(struct rq *rq, struct mt_cpu *c)
@@ -528,7 +532,10 @@ static noinline void fetch_wanted(struct rq *rq, struct mt_cpu *c)
 	}
 }
 
-/* Brings this CPU's position up to now, and what is elsewhere to it. May let the lock go. */
+/*
+ * Brings this CPU's position up to now, and fetches wanted entities. May
+ * release and take the lock of the run queue.
+ */
 static __always_inline void catch_up_and_fetch(struct rq *rq, struct mt_cpu *c)
 {
 	catch_up(rq, c);
@@ -541,7 +548,7 @@ static enum hrtimer_restart mt_timer_fn(struct hrtimer *timer)
 	struct mt_cpu *c = container_of(timer, struct mt_cpu, timer);
 	struct rq *rq = this_rq();
 
-	/* A suspend moved it off its CPU, which arms it again when it is back. */
+	/* A suspend moved the timer off its CPU, which arms it again at its return. */
 	if (unlikely(c != mt_cpu_of(rq)))
 		return HRTIMER_NORESTART;
 	raw_spin_rq_lock(rq);
@@ -587,10 +594,10 @@ static void mt_work_fn(struct irq_work *work)
 }
 
 /**
- * mt_rearm - let the timer follow a change of what boundaries matter
+ * mt_rearm - programs the timer after a change of the boundaries that matter
  * @rq: the CPU's run queue, locked
  *
- * The timer is pinned, so that only its own CPU can program it.
+ * The timer is pinned. Only its own CPU can program it.
  */
 void mt_rearm(struct rq *rq)
 {
@@ -603,12 +610,12 @@ void mt_rearm(struct rq *rq)
 }
 
 /**
- * mt_resume - this CPU is back from a suspend: realign on the grid
+ * mt_resume - realigns this CPU on the grid after a suspend
  * @rq: this CPU's run queue
  *
- * The CPU that took the timer over may be just about to find that it is not its
- * own (mt_timer_fn()). Armed before that is over, it would stay there, and
- * expire there in vain.
+ * The CPU that took the timer over may be in mt_timer_fn(), which finds that
+ * the timer is not its own. If this CPU armed the timer before that is over,
+ * the timer would stay on the other CPU, and expire there in vain.
  */
 void mt_resume(struct rq *rq)
 {
@@ -624,7 +631,7 @@ void mt_resume(struct rq *rq)
 }
 
 /**
- * mt_dispatch - begin to dispatch a table on this CPU
+ * mt_dispatch - begins to dispatch a table on this CPU
  * @rq: this CPU's run queue, locked
  * @table: the table, with its epoch set; the caller keeps a reference
  */
@@ -639,9 +646,9 @@ void mt_dispatch(struct rq *rq, struct macrotick_table *table)
 }
 
 /**
- * mt_stage - have a CPU change to another table at that table's epoch
+ * mt_stage - makes a CPU change to another table at that table's epoch
  * @rq: this CPU's run queue, locked
- * @table: the table; its epoch is far away until all CPUs are here
+ * @table: the table; its epoch is far away until all CPUs have it
  */
 void mt_stage(struct rq *rq, struct macrotick_table *table)
 {
@@ -654,7 +661,7 @@ void mt_stage(struct rq *rq, struct macrotick_table *table)
 }
 
 /**
- * mt_begin_swap - the staged table has got its epoch
+ * mt_begin_swap - programs the timer when the staged table has its epoch
  * @rq: this CPU's run queue, locked
  * @table: the table; the CPU may have changed to it already
  */
@@ -672,7 +679,7 @@ void mt_begin_swap(struct rq *rq, struct macrotick_table *table)
 }
 
 /**
- * mt_halt - end dispatching on this CPU; an open window ends without a verdict
+ * mt_halt - ends dispatching on this CPU; an open window ends without a check for misses
  * @rq: this CPU's run queue, locked
  */
 void mt_halt(struct rq *rq)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TimerShield: the switch (timershield=1, kernel.timershield), for how long the
- * tick waits (kernel.timershield_tick_delay_us), and the counters (timershield in
- * debugfs).
+ * TimerShield: the switch (timershield=1, kernel.timershield), the longest
+ * delay of the tick (kernel.timershield_tick_delay_us), and the counters
+ * (timershield in debugfs).
  */
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
@@ -35,7 +35,7 @@ static int timershield_sysctl(const struct ctl_table *table, int write, void *bu
 	return ret;
 }
 
-/* Beyond, what goes by jiffies would notice. */
+/* With a longer delay, work that goes by jiffies would be affected. */
 static unsigned int longest_tick_delay_us = 20000;
 
 static struct ctl_table timershield_sysctls[] = {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * TimerShield: what control.c sees of shield.c.
- */
+/* TimerShield: the interface between control.c and shield.c. */
 #ifndef _KERNEL_TIME_TIMERSHIELD_CONTROL_H
 #define _KERNEL_TIME_TIMERSHIELD_CONTROL_H
 
@@ -10,10 +8,10 @@
 /* Counters of one CPU, written with its hrtimer base locked. */
 struct ts_stats {
 	u64	served;		/* timers that expired */
-	u64	deferred;	/* of these, after they had been masked */
-	u64	masked;		/* times that the event device was taken from a timer */
-	u64	stopped;	/* times that expired timers were left for later */
-	u64	moved;		/* pending timers whose level changed */
+	u64	deferred;	/* of these, timers that had been masked before */
+	u64	masked;		/* how often the event device was taken from a timer */
+	u64	stopped;	/* how often expired timers were left for later */
+	u64	moved;		/* pending timers that changed their level */
 };
 
 DECLARE_PER_CPU(struct ts_stats, ts_stats);

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TimerShield: timers for which an interrupt comes later than they expire, while
- * it would disturb. Included by shield.c.
+ * TimerShield: timers with an interrupt later than their expiry, while the
+ * interrupt would disturb. Included by shield.c.
  *
- * Those of the softirq: on PREEMPT_RT a thread serves them, ksoftirqd, which
- * cannot run while the CPU's level is above its own. They stay in their bases;
- * an interrupt that comes for something else finds them expired.
+ * Timers of the softirq: on PREEMPT_RT the thread ksoftirqd serves them. It
+ * cannot run while the CPU's level is above its own. These timers stay in their
+ * bases. An interrupt that comes for another reason finds them expired.
  *
- * Without PREEMPT_RT what an ordinary task arms expires in the interrupt. It is
- * kept at the lowest level, and waits as long.
+ * Without PREEMPT_RT, the timers that an ordinary task arms expire in the
+ * interrupt. They are kept at the lowest level, and wait as long.
  *
- * The tick: a job of SCHED_TT in its window ends before the tick comes, if it is
- * short enough. The tick catches up with what it missed. It is in no queue, as
- * the first of a queue decides whether what is started behind it gets an
+ * The tick: a job of SCHED_TT in its window ends before the tick comes, if it
+ * is short enough. The tick catches up afterwards. It is in no queue, because
+ * the first timer of a queue decides whether timers started behind it get an
  * interrupt.
  */
 
-/* The fair class gets its share only once one of its tasks has been woken up. */
+/* The share of the fair class begins only when one of its tasks wakes up. */
 #define TS_SOFT_DELAY	(50 * NSEC_PER_MSEC)
 
-/* The duties of the tick can wait for a few of its periods (kernel.timershield_tick_delay_us). */
+/* The work of the tick can wait for a few periods (kernel.timershield_tick_delay_us). */
 unsigned int timershield_tick_delay_us = 4000;
 
-/* timer->shield of the tick, and of one in the queue of its base at which ts_fill_from() goes on */
+/* timer->shield of the tick, and of the timer in a base's queue at which ts_fill_from() goes on */
 #define TS_TICK		255
 #define TS_CURSOR	254
 
@@ -33,7 +33,7 @@ static bool ts_masks_soft(const struct hrtimer_cpu_base *cpu_base, int level)
 	return IS_ENABLED(CONFIG_PREEMPT_RT) && ts_cpu_of(cpu_base)->on && p && level > ts_level(p);
 }
 
-/* When to have an interrupt for what expires first in the softirq, at a level. */
+/* Returns when to have an interrupt for the first timer of the softirq, at a level. */
 static ktime_t ts_soft(const struct hrtimer_cpu_base *cpu_base, int level)
 {
 	ktime_t expires = cpu_base->softirq_expires_next;
@@ -51,7 +51,7 @@ static struct hrtimer *ts_tick_of(const struct hrtimer_cpu_base *cpu_base)
 	return ts_cpu_of(cpu_base)->tick;
 }
 
-/* When to have an interrupt for the tick, at a level. It is on CLOCK_MONOTONIC. */
+/* Returns when to have an interrupt for the tick, at a level. The tick is on CLOCK_MONOTONIC. */
 static noinline ktime_t ts_tick(const struct hrtimer_cpu_base *cpu_base, int level)
 {
 	const struct hrtimer *tick = ts_tick_of(cpu_base);
@@ -64,7 +64,7 @@ static noinline ktime_t ts_tick(const struct hrtimer_cpu_base *cpu_base, int lev
 	return ktime_add_safe(expires, (u64)READ_ONCE(timershield_tick_delay_us) * NSEC_PER_USEC);
 }
 
-/* Whether the timer is the tick, which is kept out of its queue. */
+/* Keeps the tick out of its queue. Returns false for any other timer. */
 static bool ts_keep_tick(struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base,
 			 bool *matters)
 {
@@ -80,10 +80,10 @@ static bool ts_keep_tick(struct hrtimer *timer, const struct hrtimer_cpu_base *c
 #define TS_HAS_ORDINARY	(!IS_ENABLED(CONFIG_PREEMPT_RT))
 
 /*
- * Whether the timer, which is being started, is that of an ordinary task's own
- * system call: timer_settime(), timerfd_settime(), setitimer(), their likes.
- * What starts itself again in the interrupt is not, nor is what is started with
- * softirqs disabled, which may be the network's and everybody's.
+ * Whether a timer that is being started belongs to a system call of an ordinary
+ * task, such as timer_settime(), timerfd_settime() or setitimer(). Timers that
+ * restart themselves in the interrupt do not. Timers that are started with
+ * softirqs disabled do not either: they may be the network's, for all tasks.
  */
 static bool ts_is_ordinary(const struct hrtimer *timer, const struct hrtimer_clock_base *base)
 {
@@ -93,7 +93,7 @@ static bool ts_is_ordinary(const struct hrtimer *timer, const struct hrtimer_clo
 		ts_is_bound(current, base->cpu_base->cpu);
 }
 
-/* Of what is kept at the lowest level, what expires first. */
+/* Returns the first timer of those at the lowest level. */
 static struct ts_next ts_first_ordinary(struct hrtimer_cpu_base *cpu_base)
 {
 	struct ts_order *order = &ts_cpu_of(cpu_base)->order;
@@ -113,7 +113,7 @@ static struct ts_next ts_first_ordinary(struct hrtimer_cpu_base *cpu_base)
 	return first;
 }
 
-/* When to have an interrupt for it, at another level. */
+/* Returns when to have an interrupt for it, at another level. */
 static ktime_t ts_ordinary(struct hrtimer_cpu_base *cpu_base, int level)
 {
 	if (!TS_HAS_ORDINARY || level == TS_LEVEL_NORMAL)
@@ -121,7 +121,7 @@ static ktime_t ts_ordinary(struct hrtimer_cpu_base *cpu_base, int level)
 	return ktime_add_safe(max(ts_first_ordinary(cpu_base).expires, 0), TS_SOFT_DELAY);
 }
 
-/* When to have one for any of them. */
+/* Returns when to have an interrupt for any of them. */
 static noinline ktime_t ts_late(struct hrtimer_cpu_base *cpu_base, int level)
 {
 	return min3(ts_soft(cpu_base, level), ts_tick(cpu_base, level),
@@ -129,11 +129,12 @@ static noinline ktime_t ts_late(struct hrtimer_cpu_base *cpu_base, int level)
 }
 
 /**
- * __timershield_tick - the tick, which is being served, was due several times
- * @times: so many; it accounts for one of them
+ * __timershield_tick - accounts for a tick that was due several times
+ * @times: how often; the tick itself accounts for one of them
  *
- * Where it had to wait, a job was running meanwhile. Nobody looked whether that
- * was in user mode; like cputime_adjust() for tasks without samples, say so.
+ * While the tick waited, a job was running. The kernel did not sample whether
+ * that was in user mode. Like cputime_adjust() for tasks without samples, this
+ * counts it as user time.
  */
 void __timershield_tick(u64 times)
 {

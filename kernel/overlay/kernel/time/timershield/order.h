@@ -2,19 +2,19 @@
 /*
  * TimerShield: the pending timers of one CPU, by level and expiry.
  *
- * A level says how important a timer is. Each clock has for each level the timer
- * that expires first, and a queue of the others, which is empty as a rule: tasks
- * differ in priority. Over a clock's levels stands a segment tree with wide
- * nodes: each group of TS_FAN levels knows the one whose timer expires first.
- * What has no timers is left out by masks, and as a rule few levels of one clock
- * have any at a time: then every operation is a few instructions, where a binary
- * tree takes log2(levels) steps even for a single timer. At worst
- * TS_GROUPS + TS_FAN places of a clock are looked at.
+ * A level states the importance of a timer. For each level, each clock has the
+ * timer that expires first, and a queue of the others. The queue is usually
+ * empty, because tasks differ in priority. Over a clock's levels stands a
+ * segment tree with wide nodes: each group of TS_FAN levels knows its level
+ * with the first expiry. Masks skip levels and groups without timers. Usually
+ * few levels of one clock have timers. Every operation then takes a few
+ * instructions. A binary tree takes log2(levels) steps even for a single timer.
+ * In the worst case an operation looks at TS_GROUPS + TS_FAN places of a clock.
  *
  * Clocks are compared on CLOCK_MONOTONIC: a timer expires at its own expiry
- * minus the offset of its clock, which the caller's bases tell. A clock that is
- * set changes nothing within itself. Nothing is allocated and nothing locked
- * here. tests/timershield compiles this for user space.
+ * minus the offset of its clock, which is in the caller's bases. Setting a
+ * clock does not change the order within it. This file allocates nothing and
+ * takes no lock. tests/timershield compiles it for user space.
  */
 #ifndef _KERNEL_TIME_TIMERSHIELD_ORDER_H
 #define _KERNEL_TIME_TIMERSHIELD_ORDER_H
@@ -27,7 +27,8 @@
 #include <linux/rbtree.h>
 #include <linux/timerqueue.h>
 
-#define TS_LEVELS	208	/* at least those of include/linux/timershield.h, whole groups */
+/* whole groups, at least the levels of include/linux/timershield.h */
+#define TS_LEVELS	208
 #define TS_FAN		8
 #define TS_GROUPS	(TS_LEVELS / TS_FAN)
 #define TS_CLOCKS	4
@@ -42,40 +43,44 @@ struct ts_queue {
 /* The timers of a clock. */
 struct ts_queues {
 	struct ts_queue	queue[TS_LEVELS];
-	unsigned long	groups;			/* those with timers, a bit each */
-	u8		levels[TS_GROUPS];	/* by group: those with timers, a bit each */
-	unsigned int	best[TS_GROUPS];	/* by group with timers: which level is first */
+	unsigned long	groups;			/* groups with timers, a bit each */
+	u8		levels[TS_GROUPS];	/* by group: levels with timers, a bit each */
+	/* by group with timers: the level with the first expiry */
+	unsigned int	best[TS_GROUPS];
 };
 
 struct ts_order {
 	unsigned int		nr;		/* timers of all clocks */
-	unsigned long		clocks;		/* those with timers, a bit each */
-	/* Of the one that expires first when last looked at: a clock may have been set since. */
-	ktime_t			soonest;	/* when, on CLOCK_MONOTONIC */
-	int			soonest_level;	/* negative: there is none */
+	unsigned long		clocks;		/* clocks with timers, a bit each */
+	/* The timer that expired first at the last look: a clock may have been set since. */
+	ktime_t			soonest;	/* its expiry, on CLOCK_MONOTONIC */
+	int			soonest_level;	/* negative: no timer */
 	struct ts_queues	of[TS_CLOCKS];
 };
 
-/* What expires first of some timers. */
+/* The first expiry of some timers. */
 struct ts_next {
-	struct timerqueue_node	*node;		/* NULL: there is none */
-	ktime_t			expires;	/* on CLOCK_MONOTONIC; TS_NEVER: there is none */
-	int			level;		/* negative: there is none */
+	struct timerqueue_node	*node;		/* NULL: no timer */
+	ktime_t			expires;	/* on CLOCK_MONOTONIC; TS_NEVER: no timer */
+	int			level;		/* negative: no timer */
 };
 
-/* The first timer of a level. */
+/* Returns the first timer of a level. */
 static inline struct timerqueue_node *ts_first_of(struct ts_queues *q, unsigned int level)
 {
 	return q->queue[level].first;
 }
 
-/* Of two levels with timers the one whose timer expires first; of equals the higher one. */
+/*
+ * Returns the level with the earlier first expiry, of two levels with timers.
+ * Of equals, returns the higher one.
+ */
 static inline unsigned int ts_earlier(struct ts_queues *q, unsigned int low, unsigned int high)
 {
 	return ts_first_of(q, high)->expires <= ts_first_of(q, low)->expires ? high : low;
 }
 
-/* Of some levels of a group, at least one, that whose timer expires first. */
+/* Returns the level with the first expiry, of some levels of a group, at least one. */
 static inline unsigned int ts_earliest_of(struct ts_queues *q, unsigned int group,
 					  unsigned long levels)
 {
@@ -86,7 +91,10 @@ static inline unsigned int ts_earliest_of(struct ts_queues *q, unsigned int grou
 	return best;
 }
 
-/* Of a clock's levels at or above one, that whose timer expires first; negative if none has any. */
+/*
+ * Returns the level with the first expiry, of a clock's levels at or above
+ * @level; negative if they have no timer.
+ */
 static inline int ts_queues_earliest(struct ts_queues *q, unsigned int level)
 {
 	unsigned int group = level / TS_FAN;
@@ -107,7 +115,7 @@ static inline int ts_queues_earliest(struct ts_queues *q, unsigned int level)
 	return best;
 }
 
-/* The highest level of a clock with a timer that has expired, or negative. */
+/* Returns the highest level of a clock with an expired timer, or a negative number. */
 static inline int ts_queues_expired(struct ts_queues *q, ktime_t now)
 {
 	unsigned long groups, levels;
@@ -127,7 +135,7 @@ static inline int ts_queues_expired(struct ts_queues *q, ktime_t now)
 	return -1;
 }
 
-/* The highest level of a clock, which has timers. */
+/* Returns the highest level of a clock that has timers. */
 static inline unsigned int ts_queues_highest(struct ts_queues *q)
 {
 	unsigned int group = __fls(q->groups);
@@ -135,10 +143,10 @@ static inline unsigned int ts_queues_highest(struct ts_queues *q)
 	return group * TS_FAN + __fls(q->levels[group]);
 }
 
-/* An order that has no timers is zero but for that. */
+/* An order without timers is zero, except for these fields. */
 #define TS_ORDER_INIT	{ .soonest = TS_NEVER, .soonest_level = -1 }
 
-/* The same as ts_order_next(), whatever is known of what expires first. */
+/* Does the same as ts_order_next(), without use of the recorded first expiry. */
 static noinline struct ts_next ts_order_next_of(struct ts_order *o,
 						const struct hrtimer_clock_base *bases,
 						unsigned int level)
@@ -163,12 +171,12 @@ static noinline struct ts_next ts_order_next_of(struct ts_order *o,
 }
 
 /**
- * ts_order_next - what expires first at or above a level
+ * ts_order_next - returns the timer that expires first at or above a level
  * @o: the order
- * @bases: the clocks, whose offsets count
+ * @bases: the clocks, with their offsets
  * @level: the lowest level to look at
  *
- * Returns: it; of timers that expire at the same time one of the highest level.
+ * Returns: the timer; of timers with equal expiry, one of the highest level.
  */
 static inline struct ts_next ts_order_next(struct ts_order *o,
 					   const struct hrtimer_clock_base *bases,
@@ -176,14 +184,14 @@ static inline struct ts_next ts_order_next(struct ts_order *o,
 {
 	int soonest = o->soonest_level;
 
-	/* As a rule that is what expires first of all, which is known unless clocks are set. */
+	/* Usually it is the first timer of all, which is known unless clocks are set. */
 	if (o->clocks == BIT(HRTIMER_BASE_MONOTONIC) && soonest >= (int)level)
 		return (struct ts_next){ ts_first_of(&o->of[HRTIMER_BASE_MONOTONIC], soonest),
 					 o->soonest, soonest };
 	return ts_order_next_of(o, bases, level);
 }
 
-/* The same as ts_order_expired(), for any clocks and levels. */
+/* Does the same as ts_order_expired(), for any clocks and levels. */
 static noinline struct timerqueue_node *ts_order_expired_of(struct ts_order *o,
 							    const struct hrtimer_clock_base *bases,
 							    ktime_t now)
@@ -205,12 +213,12 @@ static noinline struct timerqueue_node *ts_order_expired_of(struct ts_order *o,
 }
 
 /**
- * ts_order_expired - the first timer of the highest level that has one which has expired
+ * ts_order_expired - returns the first timer of the highest level with an expired timer
  * @o: the order
- * @bases: the clocks, whose offsets count
+ * @bases: the clocks, with their offsets
  * @now: the instant, on CLOCK_MONOTONIC
  *
- * Returns: the timer, or NULL if none has expired.
+ * Returns: the timer, or NULL if no timer has expired.
  */
 static inline struct timerqueue_node *ts_order_expired(struct ts_order *o,
 						       const struct hrtimer_clock_base *bases,
@@ -219,7 +227,7 @@ static inline struct timerqueue_node *ts_order_expired(struct ts_order *o,
 	struct ts_queues *q = &o->of[HRTIMER_BASE_MONOTONIC];
 	struct timerqueue_node *node;
 
-	/* As a rule it is of that clock, and of the highest level of all. */
+	/* Usually the timer is on that clock, and on the highest level of all. */
 	if (o->clocks == BIT(HRTIMER_BASE_MONOTONIC)) {
 		node = ts_first_of(q, ts_queues_highest(q));
 		if (node->expires <= now)
@@ -229,22 +237,23 @@ static inline struct timerqueue_node *ts_order_expired(struct ts_order *o,
 }
 
 /**
- * ts_order_look - look anew what expires first of all
+ * ts_order_look - looks up the first expiry of all timers again
  * @o: the order
- * @bases: the clocks, whose offsets count
+ * @bases: the clocks, with their offsets
  */
 static inline void ts_order_look(struct ts_order *o, const struct hrtimer_clock_base *bases)
 {
 	struct ts_next next = ts_order_next_of(o, bases, 0);
 
-	/* At once: ts_set_level() reads them without the lock. */
+	/* With WRITE_ONCE(): ts_set_level() reads them without the lock. */
 	WRITE_ONCE(o->soonest_level, next.level);
 	WRITE_ONCE(o->soonest, next.expires);
 }
 
 /*
- * Puts back what was the first timer of a level. It is older than others of its
- * expiry, and comes before them: timerqueue_add() would put it behind.
+ * Puts the former first timer of a level back into the queue. It is older than
+ * others of the same expiry, and comes before them. timerqueue_add() would put
+ * it behind them.
  */
 static noinline void ts_put_back(struct timerqueue_head *rest, struct timerqueue_node *node)
 {
@@ -256,9 +265,9 @@ static noinline void ts_put_back(struct timerqueue_head *rest, struct timerqueue
 }
 
 /**
- * ts_order_add - add a timer
+ * ts_order_add - adds a timer
  * @o: the order
- * @node: the timer, with its expiry set, in no queue
+ * @node: the timer, with its expiry set, not queued
  * @level: its level
  * @clock: its clock
  * @expires: its expiry, on CLOCK_MONOTONIC
@@ -271,7 +280,7 @@ static inline void ts_order_add(struct ts_order *o, struct timerqueue_node *node
 	struct timerqueue_node *first;
 	struct ts_queue *queue;
 
-	/* Computed once. */
+	/* Makes the compiler compute this once. */
 	OPTIMIZER_HIDE_VAR(q);
 	queue = &q->queue[level];
 	first = queue->first;
@@ -295,7 +304,7 @@ static inline void ts_order_add(struct ts_order *o, struct timerqueue_node *node
 		ts_put_back(&queue->rest, first);
 }
 
-/* Removes a timer, where there are others. */
+/* Removes a timer if there are others. */
 static noinline void ts_order_del_one(struct ts_order *o, const struct hrtimer_clock_base *bases,
 				      struct timerqueue_node *node, unsigned int level,
 				      unsigned int clock)
@@ -324,9 +333,9 @@ static noinline void ts_order_del_one(struct ts_order *o, const struct hrtimer_c
 }
 
 /**
- * ts_order_del - remove a timer
+ * ts_order_del - removes a timer
  * @o: the order
- * @bases: the clocks, whose offsets count
+ * @bases: the clocks, with their offsets
  * @node: the timer
  * @level: the level with which it was added
  * @clock: the clock with which it was added

@@ -2,32 +2,33 @@
 /*
  * TimerShield: the timers of less important tasks wait. Included by hrtimer.c.
  *
- * The timer of a sleep is kept in its CPU's order (order.h) instead of the
- * queue of its base when it has a level: when its task is a real-time one and
- * bound to that CPU, so that it cannot run elsewhere while something more
- * important runs there. Without PREEMPT_RT ordinary tasks' timers are kept there,
- * too, at the lowest level (late.c). All other timers, the scheduler's among
- * them, are never masked and stay where they always were.
+ * The timer of a sleep has a level if its task is a real-time task that is
+ * bound to the timer's CPU. Such a task cannot run elsewhere while something
+ * more important runs there. The timer is then in the CPU's order (order.h),
+ * not in the queue of its base. Without PREEMPT_RT, timers of ordinary tasks
+ * are there as well, at the lowest level (late.c). All other timers, those of
+ * the scheduler included, are never masked and stay in their queues.
  *
- * A CPU has a level, too: that of what runs there, or is about to. Timers of
- * lower levels are masked: the event device is not programmed for them, and
- * they are not served when they have expired. The CPU's level
+ * A CPU has a level as well: that of the task that runs there, or is about to.
+ * Timers of lower levels are masked: the event device is not programmed for
+ * them, and the kernel does not serve them when they have expired. The level of
+ * the CPU
  *
- *   - follows the task that __schedule() picks, and changes of the priority of
- *     the running one,
- *   - rises to the level of a timer that was served and had something woken up,
- *     or to that of the thread whose window begins, so that the rest waits until
- *     __schedule() has decided.
+ *   - follows the task that __schedule() picks, and priority changes of the running
+ *     task.
+ *   - rises to the level of a timer that was served and caused a wake-up.
+ *   - rises to the level of a thread when its window begins. In both cases the other
+ *     timers wait until __schedule() has decided.
  *
- * Where a lower level lets timers through that have expired, an irq_work
- * serves them, all in one interrupt.
+ * If a lower level lets expired timers through, an irq_work serves all of them
+ * in one interrupt.
  *
- * For the tick, and for timers that expire in the softirq, an interrupt comes
- * later at some levels (late.c).
+ * At some levels, the interrupt of the tick and of timers that expire in the
+ * softirq comes later (late.c).
  *
- * Locking: run queue, then hrtimer_cpu_base. A CPU's level is changed by that
- * CPU only, with interrupts off; the order is protected by the base's lock. A
- * task has at most one timer that has a level, task->timershield.
+ * Locking: run queue, then hrtimer_cpu_base. Only the CPU itself changes its
+ * level, with interrupts off. The base's lock protects the order. A task has at
+ * most one timer with a level, task->timershield.
  */
 #ifdef CONFIG_TIMERSHIELD
 
@@ -45,12 +46,12 @@
 
 struct ts_cpu {
 	struct ts_order	order;
-	int		level;	/* timers below it are masked */
-	bool		on;	/* timers are taken into the order */
+	int		level;	/* timers of lower levels are masked */
+	bool		on;	/* the order takes timers */
 	bool		held;	/* the tick may have waited for a job to end */
-	struct hrtimer	*cursor;	/* where ts_fill() goes on, in the queue of its base */
+	struct hrtimer	*cursor;	/* where ts_fill_from() goes on, in the queue of its base */
 	struct hrtimer	*tick;
-	struct irq_work	work;	/* have another look at the level, serve, program the device */
+	struct irq_work	work;	/* checks the level, serves timers, programs the device */
 };
 
 static void ts_work(struct irq_work *work);
@@ -67,7 +68,7 @@ static struct ts_cpu *ts_cpu_of(const struct hrtimer_cpu_base *cpu_base)
 	return per_cpu_ptr(&ts_cpus, cpu_base->cpu);
 }
 
-/* By its effective priority, unless windows or servers make it more important. */
+/* The level of the effective priority, unless windows or servers make the task more important. */
 static __always_inline int ts_level_of(const struct task_struct *p)
 {
 	int prio = READ_ONCE(p->prio), level = MAX_RT_PRIO - prio;
@@ -84,7 +85,7 @@ static noinline int ts_level(const struct task_struct *p)
 	return ts_level_of(p);
 }
 
-/* Of what a CPU runs: what it was picked for decides, whatever class it has. */
+/* The level of a running task depends on the reason for its pick, whatever its class is. */
 static int ts_level_of_running(const struct task_struct *p)
 {
 	int prio = READ_ONCE(p->prio), level = TS_LEVEL_NORMAL;
@@ -104,7 +105,7 @@ static __always_inline bool ts_is_bound(const struct task_struct *p, unsigned in
 
 #include "late.c"
 
-/* The task of a timer that can have a level, or NULL. */
+/* Returns the task of a timer that can have a level, or NULL. */
 static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtimer_clock_base *base)
 {
 	if (timer->function != hrtimer_wakeup || base->index >= TS_CLOCKS)
@@ -126,7 +127,7 @@ static __always_inline void ts_add(struct hrtimer *timer, struct hrtimer_clock_b
 	ts_order_add(&ts->order, &timer->node, level, base->index, expires);
 }
 
-/* Whether the timer is one that an ordinary task arms, and is kept at the lowest level. */
+/* Keeps a timer that an ordinary task arms at the lowest level. Returns false for other timers. */
 static bool ts_keep_ordinary(struct hrtimer *timer, struct hrtimer_clock_base *base,
 			     bool *matters)
 {
@@ -149,7 +150,10 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	if (!p)
 		return ts_keep_tick(timer, cpu_base, matters) ||
 			ts_keep_ordinary(timer, base, matters);
-	/* A barrier, too: ts_follow() sees the timer, or what follows sees what had it called. */
+	/*
+	 * Also a barrier: ts_follow() sees the timer, or the lines below see
+	 * the change that called it.
+	 */
 	if (cmpxchg(&p->timershield.base, NULL, base))
 		return false;
 	level = ts_level_of(p);
@@ -162,7 +166,7 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	return true;
 }
 
-/* The walk over a queue goes on at the timer that comes next. */
+/* Makes the walk over a queue go on at a timer. */
 static void ts_set_cursor(struct ts_cpu *ts, struct timerqueue_node *node)
 {
 	ts->cursor = node ? container_of(node, struct hrtimer, node) : NULL;
@@ -170,7 +174,7 @@ static void ts_set_cursor(struct ts_cpu *ts, struct timerqueue_node *node)
 		ts->cursor->shield = TS_CURSOR;
 }
 
-/* The tick, or an ordinary timer at the cursor, is removed. */
+/* Removes the tick, or an ordinary timer at the cursor. */
 static noinline void ts_dequeue_other(struct hrtimer *timer, struct hrtimer_clock_base *base,
 				      unsigned int shield)
 {
@@ -197,7 +201,7 @@ static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base
 		     shield - 1, base->index);
 }
 
-/* What expires first at or above a level. */
+/* Returns the timer that expires first at or above a level. */
 static noinline struct ts_next ts_earliest(struct hrtimer_cpu_base *cpu_base, int level)
 {
 	return ts_order_next(&ts_cpu_of(cpu_base)->order, cpu_base->clock_base, level);
@@ -210,7 +214,7 @@ static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expir
 	return min(expires, max(first.expires, 0));
 }
 
-/* When the first of all expires, whatever the CPU's level is or becomes meanwhile. */
+/* Returns the first expiry of all timers, whatever the level of the CPU is. */
 static noinline ktime_t ts_soonest(struct hrtimer_cpu_base *cpu_base)
 {
 	return ts_earliest(cpu_base, TS_LEVEL_NORMAL).expires;
@@ -246,10 +250,13 @@ static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t
 	return max(first.expires, 0);
 }
 
-/* After so many timers the clock is read again: something more important may have expired. */
+/*
+ * After this number of timers the kernel reads the clock again: something more
+ * important may have expired.
+ */
 #define TS_BATCH	4
 
-/* A timer that has expired and does not wait, of the highest level; or NULL. */
+/* Returns an expired timer that need not wait, of the highest level; or NULL. */
 static __always_inline struct hrtimer *ts_due(struct hrtimer_cpu_base *cpu_base,
 					      struct ts_cpu *ts, ktime_t now)
 {
@@ -263,10 +270,10 @@ static __always_inline struct hrtimer *ts_due(struct hrtimer_cpu_base *cpu_base,
 }
 
 /*
- * Serves expired timers, those of the highest level first. Once that has had
- * something woken up, lower levels wait for the next __schedule(). The tick
- * comes last, and once. It accounts for what the timer's interrupt came into: it
- * is served in no other.
+ * Serves expired timers, the highest level first. After a wake-up, lower levels
+ * wait for the next __schedule(). The tick comes last, and once. It accounts
+ * for the context that the timer's interrupt interrupted, and is therefore
+ * served in that interrupt only.
  */
 static noinline void ts_serve(struct hrtimer_cpu_base *cpu_base, ktime_t now,
 			      unsigned long flags, bool with_tick)
@@ -293,12 +300,12 @@ static noinline void ts_serve(struct hrtimer_cpu_base *cpu_base, ktime_t now,
 		__run_hrtimer(cpu_base, timer->base, timer, &basenow, flags);
 		if (level < 0)
 			ts->held = false;
-		/* A window that has begun meanwhile may be above it. */
+		/* A window of a higher level may be open by now. */
 		if (need_resched() && level > ts->level)
 			WRITE_ONCE(ts->level, level);
 		if (++n % TS_BATCH)
 			continue;
-		/* They can be many, and the beginning of a window does not wait for them. */
+		/* There can be many timers, and a window must begin in time. */
 		now = ktime_get();
 		__hrtimer_run_queues(cpu_base, now, flags, HRTIMER_ACTIVE_HARD);
 	}
@@ -313,8 +320,9 @@ static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now,
 }
 
 /*
- * At a lower level what was masked expires first, and has done so already or
- * will do so before anything else; or nothing has to be done.
+ * Checks after a fall of the level whether the device must be programmed.
+ * Returns true if a timer that was masked expires before all others. If it has
+ * expired already, the irq_work serves it, and the function returns false.
  */
 static bool ts_unmasks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 {
@@ -328,7 +336,7 @@ static bool ts_unmasks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 	return false;
 }
 
-/* At a higher one it may be programmed for a timer that is masked now, or that can wait. */
+/* After a rise of the level: whether the device stands at a timer that is masked or may wait. */
 static bool ts_masks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
 {
 	struct ts_next first = ts_earliest(cpu_base, before);
@@ -343,7 +351,7 @@ static bool ts_masks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int b
 	return true;
 }
 
-/* This CPU has changed its level. */
+/* Programs the device, if necessary, after a change of this CPU's level. */
 static noinline void ts_look(int before)
 {
 	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
@@ -359,13 +367,15 @@ static noinline void ts_look(int before)
 }
 
 /*
- * Whether the event device may stay as it is at another level: if neither the
- * softirq nor the tick has a say; at a lower level, if nothing expires before what
- * it is programmed for; at a higher one, if it is programmed for nothing of the
- * order, or for what is not masked then either. That is found without the lock:
- * another CPU may be changing the order, but if what it adds or moves expires
- * before what the device is programmed for, it has this CPU's irq_work look again
- * (ts_requeue()), and else the device's interrupt comes first.
+ * Whether the event device may stay as it is at another level. Neither the
+ * softirq nor the tick may be concerned. At a lower level, nothing may expire
+ * before the instant of the device. At a higher level, the device must not
+ * stand at a timer of the order that is masked there.
+ *
+ * These checks need no lock. Another CPU may be changing the order. If a timer
+ * that it adds or moves expires before the instant of the device, that CPU
+ * queues this CPU's irq_work (ts_requeue()). Otherwise the device's interrupt
+ * comes first.
  */
 static __always_inline bool ts_stays_lower(int before)
 {
@@ -386,7 +396,7 @@ static __always_inline bool ts_stays_higher(int level)
 		level != TS_LEVEL_WINDOW;
 }
 
-/* This CPU runs something, perhaps of another level. */
+/* Sets this CPU's level for the task that it runs. */
 static __always_inline void ts_set_level(int level)
 {
 	int before = __this_cpu_read(ts_cpus.level);
@@ -399,24 +409,24 @@ static __always_inline void ts_set_level(int level)
 }
 
 /**
- * __timershield_run - this CPU is going to run a task
+ * __timershield_run - sets the level before this CPU runs a task
  * @next: the task
  *
- * With the run queue locked. It may be what ran before: the level can have
- * risen for something that was woken up and does not run after all.
+ * With the run queue locked. The task may have run before: the level can have
+ * risen for a woken thread that does not run after all.
  */
 void __timershield_run(struct task_struct *next)
 {
-	/* Amid the switch, too: an empty order has nothing to mask. */
+	/* Also in the middle of a switch: an empty order has nothing to mask. */
 	ts_set_level(ts_level_of_running(next));
 }
 
 /**
- * __timershield_expect - a CPU is going to run a task
+ * __timershield_expect - raises the level for a task that a CPU is about to run
  * @next: the task, on that CPU's run queue, which is locked
  *
- * If what found that out is a timer of this CPU, timers below the task wait
- * although they have expired at the same time.
+ * If a timer of this CPU has found the task, timers below the task's level
+ * wait, even if they expired at the same instant.
  */
 void __timershield_expect(struct task_struct *next)
 {
@@ -447,7 +457,7 @@ static void ts_refresh_level(struct ts_cpu *ts)
 	WRITE_ONCE(ts->level, ts_level_of_running(current));
 }
 
-/* Timers have been let through, or something was changed from another CPU. */
+/* Serves timers that were let through, and follows changes by other CPUs. */
 static void ts_work(struct irq_work *work)
 {
 	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
@@ -457,7 +467,10 @@ static void ts_work(struct irq_work *work)
 	ktime_t now;
 
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
-	/* Without an interrupt of its own it is the tick's, whose interrupt looks at the rest. */
+	/*
+	 * If irq_work has no interrupt of its own, this runs in that of the tick,
+	 * which handles the rest.
+	 */
 	if (unlikely(!cpu_base->online || cpu_base->in_hrtirq)) {
 		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 		return;
@@ -467,7 +480,7 @@ static void ts_work(struct irq_work *work)
 	now = hrtimer_update_base(cpu_base);
 	served = __this_cpu_read(ts_stats.served);
 	ts_trace_deferred(cpu_base, ts, now);
-	/* What callbacks start must not program the device: that is done below. */
+	/* Callbacks that start timers must not program the device: that is done below. */
 	cpu_base->in_hrtirq = 1;
 	ts_serve(cpu_base, now, flags, false);
 	cpu_base->in_hrtirq = 0;
@@ -476,7 +489,7 @@ static void ts_work(struct irq_work *work)
 	raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 }
 
-/* A timer becomes an ordinary one. */
+/* Moves a timer to the ordinary queue. */
 static void ts_give_up(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	timer->base = base;
@@ -492,9 +505,9 @@ static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *bas
 }
 
 /*
- * The level of a pending timer may be another one, or it must not have one any
- * longer. In between the order may be empty, and the CPU find that it need not
- * look at it (ts_set_level()): then there is an irq_work for what has moved.
+ * Moves a pending timer to its new level, or to the ordinary queue. In between
+ * the order may be empty, and then ts_set_level() finds that the CPU need not
+ * look at it. The irq_work corrects that.
  */
 static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
@@ -511,7 +524,7 @@ static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 		irq_work_queue_on(&ts_cpu_of(cpu_base)->work, cpu_base->cpu);
 }
 
-/* The pending timer of a task follows the task's priority and affinity. */
+/* Makes the pending timer of a task follow the task's priority and affinity. */
 static noinline void ts_follow(struct task_struct *p)
 {
 	struct hrtimer_clock_base *base;
@@ -527,9 +540,9 @@ static noinline void ts_follow(struct task_struct *p)
 }
 
 /**
- * __timershield_prio_changed - the effective priority of a task may have changed
+ * __timershield_prio_changed - follows a change of a task's effective priority
  * @p: the task; its run queue is locked
- * @running: whether it runs
+ * @running: whether the task runs
  */
 void __timershield_prio_changed(struct task_struct *p, bool running)
 {
@@ -553,7 +566,7 @@ void __timershield_prio_changed(struct task_struct *p, bool running)
 }
 
 /**
- * __timershield_affinity_changed - the CPUs that a task may run on have changed
+ * __timershield_affinity_changed - follows a change of the CPUs that a task may run on
  * @p: the task; its run queue is locked
  */
 void __timershield_affinity_changed(struct task_struct *p)
@@ -561,7 +574,7 @@ void __timershield_affinity_changed(struct task_struct *p)
 	ts_follow(p);
 }
 
-/* A timer becomes an ordinary one of a CPU, which may be the same. Returns when it expires. */
+/* Makes a timer an ordinary one of a CPU, perhaps another one. Returns its expiry. */
 static __cold ktime_t ts_evict(struct hrtimer *timer, struct hrtimer_cpu_base *to)
 {
 	struct hrtimer_clock_base *base = timer->base;
@@ -571,7 +584,7 @@ static __cold ktime_t ts_evict(struct hrtimer *timer, struct hrtimer_cpu_base *t
 	return ktime_sub(hrtimer_get_expires(timer), base->offset);
 }
 
-/* So many timers of a CPU at most do. Returns when the first of these expires. */
+/* Evicts at most this number of timers of a CPU. Returns the first expiry of these. */
 static __cold ktime_t ts_drain_some(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to,
 				    unsigned int most)
 {
@@ -588,21 +601,22 @@ static __cold ktime_t ts_drain_some(struct hrtimer_cpu_base *from, struct hrtime
 	return first;
 }
 
-/* A CPU goes offline. Both are locked. */
+/* A CPU goes offline. Both bases are locked. */
 static __cold noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
 	ts_drain_some(from, to, UINT_MAX);
 }
 
 /*
- * So many pending timers are looked at in one go when the switch is turned,
- * and others may have the lock in between: a user can have any number of them.
+ * The number of pending timers that a switch of TimerShield handles at a time.
+ * Others may take the lock in between, because a user can have any number of
+ * timers.
  */
 #define TS_CHUNK	8
 
 /*
- * A CPU's timers become ordinary ones. Those that had to wait, and need not any
- * longer, have the event device programmed.
+ * Makes all timers of a CPU ordinary ones. For timers that need not wait any
+ * longer, the event device is programmed.
  */
 static __cold void ts_empty_cpu(unsigned int cpu)
 {
@@ -617,12 +631,12 @@ static __cold void ts_empty_cpu(unsigned int cpu)
 			irq_work_queue_on(&ts->work, cpu);
 		more = ts->order.nr;
 		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
-		/* Whatever has expired of these is served before there are more. */
+		/* Expired ones of these timers are served before more of them follow. */
 		irq_work_sync(&ts->work);
 	} while (more);
 }
 
-/* Whether a timer in the queue of its base is one that has a level. */
+/* Whether a timer in the queue of its base should have a level. */
 static __cold bool ts_has_level(struct hrtimer *timer, const struct hrtimer_clock_base *base)
 {
 	const struct task_struct *p = ts_sleeper(timer, base);
@@ -633,7 +647,7 @@ static __cold bool ts_has_level(struct hrtimer *timer, const struct hrtimer_cloc
 		(TS_HAS_ORDINARY || ts_level(p) != TS_LEVEL_NORMAL);
 }
 
-/* It gets it. One that has none is not touched. */
+/* Gives a timer its level. A timer without a level stays where it is. */
 static __cold void ts_take(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	bool matters;
@@ -642,12 +656,12 @@ static __cold void ts_take(struct hrtimer *timer, struct hrtimer_clock_base *bas
 		return;
 	if (!timerqueue_del(&base->active, &timer->node))
 		base->cpu_base->active_bases &= ~(1 << base->index);
-	/* Its task may have changed meanwhile. */
+	/* The task may have changed meanwhile. */
 	if (!ts_enqueue(timer, base, &matters))
 		ts_give_up(timer, base);
 }
 
-/* The same with some of a queue, from the cursor on. */
+/* Does the same for some timers of a queue, from the cursor on. */
 static __cold void ts_take_some(struct ts_cpu *ts, struct hrtimer_clock_base *base)
 {
 	int n;
@@ -662,10 +676,10 @@ static __cold void ts_take_some(struct ts_cpu *ts, struct hrtimer_clock_base *ba
 }
 
 /*
- * The pending timers of a queue get levels. While others have the lock timers
- * come and go, the one at the cursor, too (ts_dequeue()). What comes was looked
- * at when it was started. The walk comes to an end: it takes less for a timer
- * than starting it.
+ * Gives levels to the pending timers of a queue. While others have the lock,
+ * timers come and go, the one at the cursor included (ts_dequeue()). New timers
+ * get their levels when they start. The walk ends, because it takes less time
+ * for a timer than a start.
  */
 static __cold void ts_fill_from(struct hrtimer_clock_base *base)
 {
@@ -691,13 +705,13 @@ static __cold void ts_fill_cpu(unsigned int cpu)
 
 	for (clock = 0; clock < TS_CLOCKS; clock++)
 		ts_fill_from(&per_cpu(hrtimer_bases, cpu).clock_base[clock]);
-	/* The event device may be programmed for what is masked. */
+	/* The event device may stand at a timer that is masked. */
 	irq_work_queue_on(&per_cpu(ts_cpus, cpu).work, cpu);
 }
 
 /*
- * From now on timers that this CPU starts have levels, or do not; those of the
- * softirq wait, or do not.
+ * Switches levels on or off for timers that this CPU starts, and the delay for
+ * timers of the softirq.
  */
 static __cold void ts_turn(void *on)
 {
@@ -715,7 +729,7 @@ static __cold void ts_switch(bool on)
 {
 	unsigned int cpu;
 
-	/* Those that are offline have no timers, and were perhaps never set up. */
+	/* Offline CPUs have no timers, and were perhaps never set up. */
 	for_each_possible_cpu(cpu) {
 		if (!cpu_online(cpu))
 			per_cpu(ts_cpus, cpu).on = on;
@@ -737,8 +751,8 @@ bool timershield_get(void)
 }
 
 /**
- * timershield_set - switch it on or off, whatever timers are pending
- * @on: whether it is to be on
+ * timershield_set - switches TimerShield on or off, whatever timers are pending
+ * @on: whether to switch it on
  *
  * The hooks are in force before the first timer has a level, and until after
  * the last one.

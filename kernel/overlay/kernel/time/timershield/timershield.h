@@ -2,10 +2,11 @@
 /*
  * TimerShield: the hooks of hrtimer.c, which includes shield.c at its end.
  *
- * What they call is never inlined: hrtimer.c's functions would save registers
- * for it and grow until the compiler no longer inlines them into each other,
- * which costs whoever has the switch off. A patched-out branch counts as some
- * ten instructions there, too; hence the plain test in timershield_dequeue().
+ * The functions that the hooks call are never inlined. Otherwise the functions
+ * of hrtimer.c would save registers for them, and grow until the compiler no
+ * longer inlines them into each other. Users with the switch off would pay for
+ * that. A patched-out branch also counts as some ten instructions there.
+ * timershield_dequeue() therefore has a plain test.
  */
 #ifndef _KERNEL_TIME_TIMERSHIELD_H
 #define _KERNEL_TIME_TIMERSHIELD_H
@@ -27,8 +28,8 @@ static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, u
 static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
 
 /*
- * Whether the timer is kept here, and not in the queue of its base, and then
- * whether it is one to program the event device for.
+ * Returns whether the timer is kept here, and not in the queue of its base.
+ * Sets @matters if the event device must be programmed for it.
  */
 static __always_inline bool timershield_enqueue(struct hrtimer *timer,
 						struct hrtimer_clock_base *base, bool *matters)
@@ -36,7 +37,7 @@ static __always_inline bool timershield_enqueue(struct hrtimer *timer,
 	return static_branch_unlikely(&timershield_on) && ts_enqueue(timer, base, matters);
 }
 
-/* Whether it was kept here: without the switch none has a level. */
+/* Returns whether the timer was kept here: with the switch off, no timer has a level. */
 static __always_inline bool timershield_dequeue(struct hrtimer *timer,
 						struct hrtimer_clock_base *base)
 {
@@ -46,19 +47,22 @@ static __always_inline bool timershield_dequeue(struct hrtimer *timer,
 	return true;
 }
 
-/* The earlier of @expires and the first timer kept here that matters. */
+/* Returns the earlier of @expires and the expiry of the first timer here that matters. */
 static __always_inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
 {
 	return static_branch_unlikely(&timershield_on) ? ts_next(cpu_base, expires) : expires;
 }
 
-/* When the first timer kept here expires, whether or not it matters now. */
+/* Returns the expiry of the first timer kept here, whether or not it matters at present. */
 static __always_inline ktime_t timershield_soonest(struct hrtimer_cpu_base *cpu_base)
 {
 	return static_branch_unlikely(&timershield_on) ? ts_soonest(cpu_base) : KTIME_MAX;
 }
 
-/* The earlier of @expires_next and the first that matters, which becomes the CPU's next timer. */
+/*
+ * Returns the earlier of @expires_next and the expiry of the first timer here
+ * that matters. That timer becomes the CPU's next timer.
+ */
 static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base,
 						      ktime_t expires_next)
 {
@@ -67,7 +71,7 @@ static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *c
 	return expires_next;
 }
 
-/* When to program the event device for what expires first in the softirq, at @expires. */
+/* Returns when to program the event device for the first timer of the softirq, at @expires. */
 static __always_inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base,
 						ktime_t expires)
 {
@@ -81,7 +85,7 @@ static __always_inline void timershield_expire(struct hrtimer_cpu_base *cpu_base
 		ts_expire(cpu_base, now, flags);
 }
 
-/* A CPU goes offline: what it has becomes ordinary timers of another one. */
+/* A CPU goes offline: its timers become ordinary timers of another CPU. */
 static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
 	if (static_branch_unlikely(&timershield_on))

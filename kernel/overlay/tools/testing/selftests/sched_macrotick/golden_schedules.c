@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Golden schedules: a tiny table and a few threads in, the exact timeline out.
+ * Golden schedules: compares the timeline of a small table and a few threads with
+ * the expected one, exactly.
  *
- *   golden_schedules [FILE ...]	all of golden/ without an argument
+ *   golden_schedules [FILE ...]	all files of golden/ without an argument
  *
- * schedule.h has the language. What comes of a schedule: for each CPU, the thread that had most of
- * each cell (. is idle, - is anything else, ? is nobody clearly); for each thread its jobs as
- * number@instant, -n if n were lost before; for each entity its counters.
+ * schedule.h has the language of the files. The result of a schedule has a line
  *
- * With another MACROTICK_SEED in the environment they begin at other instants.
+ *   for each CPU: the thread that had most of each cell. A dot is the idle task,
+ *       - is any other task, ? is no clear majority.
+ *   for each thread: its jobs as number@instant, and -n if n were lost before.
+ *   for each entity: its counters.
+ *
+ * Another MACROTICK_SEED in the environment makes the schedules begin at other
+ * instants.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +40,7 @@
 #define WRITE_ONCE(x, value)	__atomic_store_n(&(x), value, __ATOMIC_SEQ_CST)
 #define MAX_JOBS	64
 #define MAX_SWITCHES	65536
-#define SPARED		0.2	/* cells; twice as much still ends clearly inside a cell */
+#define SPARED		0.2	/* cells; twice this time still ends clearly inside a cell */
 #define CLEAR_NS	(UNIT_NS * 11 / 20)
 #define TRACING		"/sys/kernel/tracing"
 #define INSTANCE	TRACING "/instances/sched_macrotick"
@@ -82,7 +87,7 @@ static void sleep_until(uint64_t at)
 		;
 }
 
-/* An emulator that runs one CPU at a time goes on with the next one at a pause. */
+/* An emulator that runs one CPU at a time changes to the next one at a pause instruction. */
 static void be_busy(void)
 {
 #ifdef __x86_64__
@@ -102,7 +107,7 @@ static void spin(uint64_t ns)
 	}
 }
 
-/* The attributes of sched_setattr(2); some C libraries have the structure, others do not. */
+/* Calls sched_setattr(2). Only some C libraries have its structure. */
 static int set_sched(int policy, int priority, uint64_t runtime, uint64_t period, uint64_t flags)
 {
 	struct {
@@ -129,9 +134,10 @@ static uint64_t instant(double cells)
 }
 
 /*
- * A member begins before the epoch is known. One that the start freezes between
- * its look at the board and its sleep must not sleep in its first window: so
- * until when, it says before it looks.
+ * Waits until an instant after the epoch. A member begins before the epoch is
+ * known. If the start freezes it between its look at the board and its sleep,
+ * it must not sleep in its first window. It therefore computes the end of the
+ * sleep before it looks.
  */
 static void wait_from(double cells)
 {
@@ -194,7 +200,7 @@ static void do_step(const struct step *step, int round, uint64_t cycle_ns, struc
 	}
 }
 
-/* Takes its page faults before it joins: they take longer than most windows. */
+/* Joins an entity or a policy. Takes page faults before, which take longer than most windows. */
 static int join(const struct thread *t, struct log *log)
 {
 	struct macrotick_bind bind = { .size = sizeof(bind), .pidfd = -1 };
@@ -321,8 +327,9 @@ static int read_switches(void)
 }
 
 /*
- * The thread that had most of each cell. One that had about half of it depends on how many
- * instructions a compiler makes of the kernel, so it is nobody's.
+ * Prints the thread that had most of each cell. A thread with about half of a
+ * cell depends on the compiler's code for the kernel. Such a cell has no clear
+ * majority.
  */
 static void print_timeline(FILE *out, const struct golden_case *c, int nr_switches, int cpu)
 {
@@ -425,7 +432,7 @@ static int install(const struct golden_case *c)
 	return -errno;
 }
 
-/* Tells all threads the epoch, on CLOCK_MONOTONIC. */
+/* Starts the table and gives all threads the epoch, on CLOCK_MONOTONIC. */
 static int start(const struct golden_case *c)
 {
 	struct macrotick_start start = { .size = sizeof(start) };
@@ -530,7 +537,7 @@ static void test(const char *path)
 	memset(board, 0, sizeof(*board));
 	out = open_memstream(&played, &size);
 	if (!out || pipe(channel))
-		ksft_exit_fail_perror("cannot begin");
+		ksft_exit_fail_perror("cannot start");
 	err = play(&c, out);
 	clean_up(&c);
 	fclose(out);
@@ -561,7 +568,10 @@ static void set_up(void)
 	err = set("tracing_on", "0") ?: set("trace_clock", "mono") ?: set("buffer_size_kb", "2048");
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
-	/* To look at clocks and counters in time, whatever plays; threads begin as usual. */
+	/*
+	 * This thread must read clocks and counters in time. Its children start
+	 * under SCHED_OTHER.
+	 */
 	err = err ?: set_sched(SCHED_FIFO, 90, 0, 0, SCHED_FLAG_RESET);
 	if (err || board == MAP_FAILED)
 		ksft_exit_fail_msg("cannot set up: %s\n", strerror(-err));

@@ -96,7 +96,7 @@ static void decode_thread(struct golden_case *c, char *line)
 		decode_step(&t->steps[t->nr_steps++], step, copy);
 }
 
-/* 2..5; for scanf the first dot belongs to the number. */
+/* Reads a range such as 2..5. scanf() would take the first dot as part of the number. */
 static void decode_range(const char *range, double *begin, double *end)
 {
 	const char *dots = strstr(range, "..");

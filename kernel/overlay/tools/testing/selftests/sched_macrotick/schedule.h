@@ -2,21 +2,27 @@
 /*
  * The language of golden schedules.
  *
- * A file has a case, a line ---, and what must come of it. # begins a comment.
+ * A file has a case, a line ---, and the expected result. # begins a comment.
  * Times are in cells of the timeline's grid, UNIT_NS each:
  *
- *   cycle 10 x 3             three cycles of ten cells
- *   window E cpu 0 0..4 AD   a window of entity E, flags A(CTIVATE), D(EADLINE) or -
- *   sync cpu 0 6..9 bound 1  a sync window; the table is on CLOCK_TAI
- *   step -3 at 25            the clock is set back by three cells, 25 after the epoch
- *   pool E                   E is a pool in the order FIFO; its windows have no flags
- *   migrate E                E may have windows on several CPUs
- *   thread a tt E: wait; spin 2,6      repeats for ever; 2 in the first round, 6 in all others
- *   thread h other: hog                also: fifo PRIORITY, deadline RUNTIME/PERIOD; on CPU pins
+ *   cycle 10 x 3             three cycles of ten cells.
+ *   window E cpu 0 0..4 AD   a window of entity E, flags A(CTIVATE), D(EADLINE) or -.
+ *   sync cpu 0 6..9 bound 1  a sync window; the table is on CLOCK_TAI.
+ *   step -3 at 25            the clock is set back by three cells, 25 after the epoch.
+ *   pool E                   E is a pool in the order FIFO; its windows have no flags.
+ *   migrate E                E may have windows on several CPUs.
+ *   thread a tt E: wait; spin 2,6      repeats for ever; 2 in the first round, 6 in all others.
+ *   thread h other: hog                also: fifo PRIORITY, deadline RUNTIME/PERIOD; on CPU pins.
  *
- * Steps: wait, yield, spin N (CPU time, 0.2 cells less, so that it ends inside a cell), until N
- * (counts from the epoch, and one cycle more in each round), from N (until N in the first round
- * only), read and write (a pipe that all share), hog, end (sleeps for ever).
+ * The steps of a thread:
+ *
+ *   wait, yield  end a job.
+ *   spin N       CPU time, 0.2 cells less, to end inside a cell.
+ *   until N      sleeps; N counts from the epoch, and one cycle more in each round.
+ *   from N       until N in the first round only.
+ *   read, write  a pipe that all threads share.
+ *   hog          runs for ever.
+ *   end          sleeps for ever.
  */
 #ifndef SCHEDULE_H
 #define SCHEDULE_H
@@ -27,14 +33,14 @@
 #include <linux/macrotick.h>
 
 #define UNIT_NS		100000ULL
-#define MAX		16	/* of anything that a case has */
+#define MAX		16	/* the most of each thing in a case */
 #define MAX_CELLS	512
 
 enum verb { WAIT, YIELD, SPIN, UNTIL, FROM, READ, WRITE, HOG, END };
 
 struct step {
 	enum verb verb;
-	double cells[MAX];	/* of spin by round, the last one for all further rounds */
+	double cells[MAX];	/* of spin by round; the last one for all further rounds */
 	int nr;
 };
 
@@ -68,7 +74,7 @@ struct golden_case {
 	int nr_threads;
 };
 
-/* Reads a file; returns what is expected. An error ends the program. */
+/* Reads a file. Returns the expected text. An error ends the program. */
 char *decode(struct golden_case *c, const char *path);
 
 #endif
