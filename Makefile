@@ -59,7 +59,8 @@ man: product
 docs: setup
 	@site/build
 
-lint: setup
+lint:
+	@./setup linters
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	@source=$$($(LAB) source) && echo kernel/checkpatch "$$source" && kernel/checkpatch "$$source"
