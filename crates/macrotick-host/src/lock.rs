@@ -101,7 +101,10 @@ fn holder(path: &Path, user: u32) -> Option<u32> {
     let meta = fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == user)?;
     let told: u32 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
     let inode = meta.ino();
-    let locks = fs::read_to_string("/proc/locks").ok()?;
+    // With this capacity the first read is a long one. The kernel continues a further read by the position in its list, and
+    // skips a lock if another program released one meanwhile.
+    let mut locks = String::with_capacity(1 << 16);
+    File::open("/proc/locks").ok()?.read_to_string(&mut locks).ok()?;
     locks.lines().any(|line| is_lock_of(line, told, inode)).then_some(told)
 }
 
