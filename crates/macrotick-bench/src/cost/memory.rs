@@ -15,9 +15,9 @@ const SMALL: TableSize = TableSize { entities: 63, windows: 64 };
 const MORE_WINDOWS: TableSize = TableSize { windows: 128, ..SMALL };
 const MORE_ENTITIES: TableSize = TableSize { entities: 127, ..MORE_WINDOWS };
 /// Larger tables that differ in one number. They are large enough to be visible in the kernel's total memory.
-const LARGE: TableSize = TableSize { entities: 63, windows: 4096 };
+const LARGE: TableSize = TableSize { entities: 63, windows: 2048 };
 const MANY_WINDOWS: TableSize = TableSize { windows: 1 << 18, ..LARGE };
-const MANY_ENTITIES: TableSize = TableSize { entities: 4095, ..LARGE };
+const MANY_ENTITIES: TableSize = TableSize { entities: 2047, ..LARGE };
 /// The tables; each run installs one.
 const SIZES: [TableSize; 6] = [SMALL, MORE_WINDOWS, MORE_ENTITIES, LARGE, MANY_WINDOWS, MANY_ENTITIES];
 
