@@ -4,12 +4,13 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
+BENCH := cargo run --quiet --release -p macrotick-bench --bin macrotick-bench --
 MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
 KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines kernel-scx kernel-debug-scx
 # The kernel that make test-full does not need.
 OTHERS := kernel-debug-engines
 
-.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man docs lint clean
+.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man docs lint publish lint-results clean
 
 help:
 	@echo "make demo             run examples/robot-arm.yaml in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -24,6 +25,8 @@ help:
 	@echo "make man              the manual pages, one per verb, in build/man"
 	@echo "make docs             the documentation as a web page, in build/docs"
 	@echo "make lint             format, clippy, checkpatch, and the English of pages, comments and messages"
+	@echo "make publish          all benches on the present commit, and their pages in docs/results (hours; can be repeated)"
+	@echo "make lint-results     list pages in docs/results that do not describe the present kernel"
 	@echo "make setup            install what is missing (Debian 12 or 13, x86-64); every target above does it first"
 	@echo "make clean            remove everything built"
 
@@ -65,6 +68,16 @@ lint:
 	cargo clippy --workspace --all-targets -- -D warnings
 	@source=$$($(LAB) source) && echo kernel/checkpatch "$$source" && kernel/checkpatch "$$source"
 	prose/lint
+
+# A publication goes on where it was interrupted: it skips the pages that the present commit has made.
+publish: product
+	cargo build --release -p macrotick-bench
+	$(BENCH) --all --publish
+	MACROTICK_BLESS=1 cargo test --release -p macrotick-bench --test figures
+	$(BENCH) --outdated
+
+lint-results:
+	$(BENCH) --outdated
 
 # The lab's tests wait for their kernels behind a lock: building them first shows progress.
 test: lint kernel

@@ -60,6 +60,12 @@ pub enum BenchError {
     /// `--quick` and `--publish` were given together.
     #[error("the figures of a quick run cannot be published: remove `--quick` or `--publish`")]
     QuickPublished,
+    /// Several experiments would write to one folder.
+    #[error("--output names the folder of one experiment: give one name")]
+    OneFolder,
+    /// A page would name a commit that did not make its figures.
+    #[error("the work tree has uncommitted changes outside docs/results: commit them before you publish")]
+    DirtyPublished,
     /// The recorded paths lack the event that the bench measures.
     #[error("no recorded path of the kernel contains {0}")]
     NoPath(&'static str),
@@ -69,7 +75,11 @@ impl BenchError {
     /// Returns the exit code: 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            BenchError::Load(_) | BenchError::Plan(_) | BenchError::QuickPublished => 2,
+            BenchError::Load(_)
+            | BenchError::Plan(_)
+            | BenchError::QuickPublished
+            | BenchError::DirtyPublished
+            | BenchError::OneFolder => 2,
             _ => 3,
         }
     }

@@ -10,7 +10,9 @@ use macrotick_report::output;
 
 use crate::error::BenchError;
 use crate::kit::bench::{Bench, Results};
+use crate::kit::provenance;
 use crate::kit::scale::Scale;
+use crate::published::{self, Page};
 use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, response, timershield, wall};
 
 /// The longest time of a quick run.
@@ -138,8 +140,12 @@ impl Experiment {
             return Err(BenchError::QuickPublished);
         }
         let name = self.name;
+        let root = Layout::find()?.root().to_owned();
+        if is_published && provenance::commit(&root).is_some_and(|commit| commit.ends_with("-dirty")) {
+            return Err(BenchError::DirtyPublished);
+        }
         let folder = folder.unwrap_or_else(|| PathBuf::from(format!("build/bench/{name}{}", scale.of("", "-quick"))));
-        let bench = Bench::new(name, Layout::find()?.root(), folder, scale);
+        let bench = Bench::new(name, &root, folder, scale);
         self.foretell(&bench)?;
         let begin = Instant::now();
         let results = (self.run)(&bench)?;
@@ -152,6 +158,29 @@ impl Experiment {
         }
         output::tell(format_args!("{name} took {}", wall::told(time)));
         Ok(())
+    }
+
+    /// Returns all experiments, in the order of their help.
+    pub fn all() -> &'static [Experiment] {
+        &ALL
+    }
+
+    /// Returns whether the published page was made by the present commit.
+    pub fn is_published(&self) -> Result<bool, BenchError> {
+        Ok(published::page(Layout::find()?.root(), self.name) == Page::Present)
+    }
+
+    /// Prints each page in `docs/results` that does not describe the present kernel, and why. Returns their number.
+    pub fn print_outdated() -> Result<usize, BenchError> {
+        let root = Layout::find()?.root().to_owned();
+        let mut outdated = 0;
+        for Experiment { name, .. } in &ALL {
+            if let Page::Outdated(reason) = published::page(&root, name) {
+                output::print_line(format_args!("docs/results/{name}.md: {reason}"));
+                outdated += 1;
+            }
+        }
+        Ok(outdated)
     }
 
     /// Prints the kind and the expected length of a run before it starts.

@@ -27,3 +27,13 @@ fn the_help_tells_how_long_each_takes() {
     assert_eq!((count("(about "), count(" min on 2 cores)")), (experiments, experiments), "{help}");
     assert!(count("--quick") > 0, "{help}");
 }
+
+#[test]
+fn wrong_combinations_are_refused() {
+    for arguments in [&["cost", "--all"][..], &["--all", "--output", "x"], &["--outdated", "cost"], &[]] {
+        assert_eq!(bench(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    let two = bench(&["cost", "jitter", "--output", "x"]);
+    let errors = String::from_utf8_lossy(&two.stderr).into_owned();
+    assert!(two.status.code() == Some(2) && errors.contains("folder of one experiment"), "{errors}");
+}

@@ -14,7 +14,7 @@ pub mod lab;
 pub mod loads;
 pub mod policy;
 pub mod process;
-mod provenance;
+pub mod provenance;
 pub mod round;
 pub mod scale;
 pub mod trail;

@@ -14,12 +14,19 @@ pub fn source(root: &Path) -> String {
 ///
 /// Changes in `docs/results` do not count. A published experiment changes this folder, and a series of experiments
 /// publishes one page after the other.
-fn commit(root: &Path) -> Option<String> {
+pub fn commit(root: &Path) -> Option<String> {
     // A copy of the source inside another repository has no commit of its own.
     let is_top = git(root, &["rev-parse", "--show-prefix"])?.is_empty();
     let hash = git(root, &["rev-parse", "--short", "HEAD"]).filter(|_| is_top)?;
     let changes = git(root, &["status", "--porcelain", "--", ".", ":(exclude)docs/results"])?;
     Some(if changes.is_empty() { hash } else { format!("{hash}-dirty") })
+}
+
+/// Returns whether the work tree differs from a commit in these paths; `None` if the checkout does not have the commit.
+/// Files that git does not know do not count.
+pub fn changes_since(root: &Path, commit: &str, paths: &[&str]) -> Option<bool> {
+    let changed = [&["diff", "--name-only", commit, "--"], paths].concat();
+    Some(!git(root, &changed)?.is_empty())
 }
 
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
@@ -44,41 +51,69 @@ fn output(command: &mut Command) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// A repository of its own for a test; it disappears with the value.
+#[cfg(test)]
+pub struct Repository(std::path::PathBuf);
+
+#[cfg(test)]
+impl Repository {
+    pub fn new(name: &str) -> Repository {
+        let root = std::env::temp_dir().join(format!("macrotick-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        git(&root, &["init", "--quiet"]).unwrap();
+        Repository(root)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Commits all files, and returns the short hash.
+    pub fn commit(&self, subject: &str) -> String {
+        git(&self.0, &["add", "."]).unwrap();
+        git(&self.0, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", subject]).unwrap();
+        git(&self.0, &["rev-parse", "--short", "HEAD"]).unwrap()
+    }
+}
+
+#[cfg(test)]
+impl Drop for Repository {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn repository(name: &str) -> std::path::PathBuf {
-        let root = std::env::temp_dir().join(format!("macrotick-{name}-{}", std::process::id()));
-        fs::create_dir_all(root.join("docs/results")).unwrap();
-        root
-    }
 
     #[test]
     fn a_commit_is_dirty_by_any_change_but_one_of_results() {
-        let root = repository("commit");
-        let who = ["-c", "user.name=a", "-c", "user.email=a@b"];
-        git(&root, &["init", "--quiet"]).unwrap();
-        assert_eq!(commit(&root), None, "nothing is committed yet");
-        fs::write(root.join("file"), "1").unwrap();
-        git(&root, &["add", "file"]).unwrap();
-        git(&root, &[&who[..], &["commit", "--quiet", "-m", "one"]].concat()).unwrap();
-        let clean = commit(&root).unwrap();
+        let repository = Repository::new("commit");
+        let root = repository.root();
+        assert_eq!(commit(root), None, "nothing is committed yet");
+        repository.write("docs/page.md", "1");
+        let clean = repository.commit("one");
         assert!(clean.len() >= 7 && clean.chars().all(|c| c.is_ascii_hexdigit()), "{clean}");
-        fs::write(root.join("docs/results/page.md"), "new").unwrap();
-        assert_eq!(commit(&root), Some(clean.clone()));
+        repository.write("docs/results/page.md", "new");
+        assert_eq!(commit(root), Some(clean.clone()));
         assert_eq!(commit(&root.join("docs")), None, "a folder of a repository");
-        fs::write(root.join("docs/other.md"), "new").unwrap();
-        assert_eq!(commit(&root), Some(format!("{clean}-dirty")));
-        fs::remove_dir_all(&root).unwrap();
+        repository.write("docs/other.md", "new");
+        assert_eq!(commit(root), Some(format!("{clean}-dirty")));
     }
 
     #[test]
     fn outside_a_checkout_there_is_no_commit() {
-        let root = repository("no-commit");
-        assert_eq!(source(&root), env!("CARGO_PKG_VERSION"));
-        fs::remove_dir_all(&root).unwrap();
+        let folder = std::env::temp_dir().join(format!("macrotick-no-commit-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        assert_eq!(source(&folder), env!("CARGO_PKG_VERSION"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
