@@ -8,6 +8,7 @@ mod cpus;
 mod defaults;
 mod diagnostic;
 pub mod files;
+mod gates;
 mod json_schema;
 pub mod keys;
 pub mod observation;
@@ -25,6 +26,7 @@ pub use container::Container;
 pub use cpus::CpuSet;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
+pub use gates::{GateEntry, GateList};
 pub use observation::{
     Backend, ClockInForce, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
     PoolObservation, ProcessOutput, Segment, TaskObservation, Tier,
