@@ -22,7 +22,7 @@ impl Names {
 /// Returns the names and values of all figures that documents contain.
 pub fn all() -> BTreeMap<String, f64> {
     let mut names = Names::default();
-    let benches = [cost, lead, overrun, response, timershield];
+    let benches = [containers, cost, isolation, lead, overhead, overrun, response, timershield];
     benches.iter().for_each(|define| define(&mut names));
     names.0
 }
@@ -48,6 +48,19 @@ fn about(value: f64) -> f64 {
     (value / unit).round() * unit
 }
 
+fn containers(names: &mut Names) {
+    let containers = Figures::of("containers");
+    let aim = |figure: &str| containers.one(figure, "aim");
+    names.set("containers.pick.median.least", containers.least("of it SCHED_DS.p50", |_| true));
+    names.set("containers.pick.median.most", containers.most("of it SCHED_DS.p50", |_| true));
+    names.set("containers.pick.p99", aim("a pick, what SCHED_DS has of it, 99th percentile"));
+    names.set("containers.all.p99", aim("a pick, all classes together, 99th percentile"));
+    names.set("containers.all.max", aim("a pick, all classes together, most"));
+    names.set("containers.refill", aim("a refill of six groups, most"));
+    names.set("containers.overhead", aim("overhead at 2.5 ms, most over the yielding periods"));
+    names.set("containers.overhead.writes", up(containers.most("overhead", |case| case.contains(" io ")), 3));
+}
+
 fn cost(names: &mut Names) {
     let cost = Figures::of("cost");
     // The handler skips windows of entities without threads there.
@@ -58,6 +71,42 @@ fn cost(names: &mut Names) {
     names.set("cost.handler.skips", up(cost.most("handler.max", skips), -2));
     names.set("cost.pick.least", cost.least("own pick.min", picks));
     names.set("cost.pick.most", cost.most("own pick.max", picks));
+    names.set("cost.window", cost.one("memory.requested", "window"));
+    names.set("cost.entity", cost.one("memory.requested", "entity"));
+    names.set("cost.entity.given", cost.one("memory.allocated", "entity"));
+    names.set("cost.files", cost.one("existing files touched", "source"));
+}
+
+/// The stressors of stress-ng among the attacks.
+const STRESS: [&str; 9] = [
+    "a hog",
+    "fork bomb",
+    "affinity",
+    "policies",
+    "timer flood",
+    "page faults",
+    "memory pressure",
+    "network flood",
+    "switches",
+];
+
+fn isolation(names: &mut Names) {
+    let isolation = Figures::of("isolation");
+    for shield in ["off", "on"] {
+        let worst = |attack: &str| isolation.one("worst response", &format!("{attack}, TimerShield {shield}"));
+        let moved = |attack: &str| worst(attack) - worst("nothing");
+        let stress = STRESS.map(moved).into_iter().fold(f64::NEG_INFINITY, f64::max);
+        names.set(format!("isolation.stress.{shield}"), up(stress, 1));
+        names.set(format!("isolation.offers.{shield}"), moved("lock offers"));
+        names.set(format!("isolation.alarms.{shield}"), moved("alarms"));
+        if shield == "off" {
+            names.set("isolation.alarms.beyond", down(moved("alarms"), -2));
+        }
+    }
+    for (name, case) in [("lead", "udp, DS, TimerShield, lead"), ("fifo", "udp, FIFO, pristine")] {
+        names.set(format!("isolation.{name}.mean"), isolation.one("mean latency", case));
+        names.set(format!("isolation.{name}.max"), isolation.one("most latency", case));
+    }
 }
 
 fn lead(names: &mut Names) {
@@ -69,6 +118,13 @@ fn lead(names: &mut Names) {
     names.set("lead.most", up(lead.most("lateness.max", leads), 2));
     names.set("lead.none.least", down(lead.least("lateness.min", none), 1));
     names.set("lead.none.most", up(lead.most("lateness.max", none), 1));
+}
+
+fn overhead(names: &mut Names) {
+    let overhead = Figures::of("overhead");
+    let of = |program: &'static str| move |case: &str| case.starts_with(program) && case.ends_with("difference");
+    names.set("overhead.sleep", overhead.most("mean", of("cyclictest")));
+    names.set("overhead.messages", overhead.most("equal work", of("hackbench")));
 }
 
 fn overrun(names: &mut Names) {
