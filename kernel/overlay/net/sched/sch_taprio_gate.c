@@ -296,6 +296,11 @@ static int taprio_gate_check(const struct taprio_sched *q,
 		NL_SET_ERR_MSG(extack, "The intervals of exact gates must sum up to the cycle time");
 		return -EINVAL;
 	}
+	/* The thread may be more important than all that could remove it. */
+	if ((s64)q->gate.requested * new->num_entries > new->cycle_time / 2) {
+		NL_SET_ERR_MSG(extack, "The leads of all entries take more than half of the cycle");
+		return -ERANGE;
+	}
 	return 0;
 }
 
