@@ -351,9 +351,13 @@ static void taprio_gate_destroy(struct taprio_sched *q)
 	q->gate.thread = NULL;
 }
 
-static int taprio_gate_dump(const struct taprio_sched *q, struct sk_buff *skb)
+/* Puts the lead into a dump, which then shows the schedules as the clock has them. */
+static int taprio_gate_dump(struct taprio_sched *q, struct sk_buff *skb)
 {
 	if (!taprio_gate_is_exact(q))
 		return 0;
+	spin_lock_bh(qdisc_lock(q->root));
+	taprio_gate_follow(q->root);
+	spin_unlock_bh(qdisc_lock(q->root));
 	return nla_put_u32(skb, TCA_TAPRIO_ATTR_LEAD, q->gate.lead);
 }

@@ -13,7 +13,6 @@
 
 struct nlattr;
 struct netlink_ext_ack;
-struct Qdisc;
 struct sched_gate_list;
 struct sk_buff;
 struct task_struct;
@@ -63,7 +62,7 @@ static void taprio_gate_follow(struct Qdisc *sch);
 static void taprio_gate_wait(struct Qdisc *sch);
 static void taprio_gate_reset(struct taprio_sched *q);
 static void taprio_gate_destroy(struct taprio_sched *q);
-static int taprio_gate_dump(const struct taprio_sched *q, struct sk_buff *skb);
+static int taprio_gate_dump(struct taprio_sched *q, struct sk_buff *skb);
 
 #else /* !CONFIG_NET_SCH_TAPRIO_EXACT */
 
@@ -101,8 +100,7 @@ static inline void taprio_gate_wait(struct Qdisc *sch) { }
 static inline void taprio_gate_reset(struct taprio_sched *q) { }
 static inline void taprio_gate_destroy(struct taprio_sched *q) { }
 
-static inline int taprio_gate_dump(const struct taprio_sched *q,
-				   struct sk_buff *skb)
+static inline int taprio_gate_dump(struct taprio_sched *q, struct sk_buff *skb)
 {
 	return 0;
 }
