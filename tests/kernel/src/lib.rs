@@ -21,4 +21,6 @@ pub mod scx;
 pub mod slab;
 pub mod sys;
 pub mod table;
+pub mod taprio;
 pub mod trace;
+pub mod wire;

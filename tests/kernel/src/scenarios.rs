@@ -10,6 +10,7 @@ mod death;
 mod domains;
 mod forking;
 mod fuzz;
+mod gates;
 mod inherit;
 mod jobs;
 mod kernel_threads;
@@ -122,6 +123,7 @@ pub fn all() -> Vec<Scenario> {
         forking::ALL,
         inherit::ALL,
         storm::ALL,
+        gates::ALL,
         suspend::ALL,
         fuzz::ALL,
         shield::ALL,
