@@ -29,6 +29,7 @@ pub mod file;
 pub mod kernel_threads;
 pub mod limits;
 pub mod lock;
+pub mod net;
 pub mod network;
 pub mod present;
 pub mod proc;
