@@ -91,8 +91,12 @@ impl Pair {
         self.control.recv(&mut [0; 64]).is_ok()
     }
 
-    /// Returns the qdiscs and filters of the sender's device, without statistics, as tc shows them.
+    /// Returns the qdiscs and filters of the sender's device, as tc shows them. The numbers of actions are left out: the
+    /// kernel gives the next free one.
     pub fn shown(&self) -> String {
-        run("tc -netns left qdisc show dev eth1") + &run("tc -netns left filter show dev eth1 egress")
+        let qdiscs = run("tc -details -netns left qdisc show dev eth1");
+        let filters = run("tc -netns left filter show dev eth1 egress");
+        let kept = filters.lines().filter(|line| !line.starts_with("\t index "));
+        qdiscs + &kept.map(|line| format!("{line}\n")).collect::<String>()
     }
 }

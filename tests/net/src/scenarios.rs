@@ -14,7 +14,7 @@ use crate::pair::{run, Pair, CONTROL};
 type Named = (&'static str, fn());
 
 /// All scenarios.
-pub const ALL: [Named; 11] = [
+pub const ALL: [Named; 13] = [
     ("gates_hold_frames_and_swap", gates_hold_frames_and_swap),
     ("no_frame_passes_while_classes_change", no_frame_passes_while_classes_change),
     ("a_refused_change_leaves_the_gates", a_refused_change_leaves_the_gates),
@@ -26,6 +26,8 @@ pub const ALL: [Named; 11] = [
     ("classifiers_replace_each_other", classifiers_replace_each_other),
     ("a_vlan_maps_priorities", a_vlan_maps_priorities),
     ("neighbours_are_permanent", neighbours_are_permanent),
+    ("queues_are_set_or_the_option_is_named", queues_are_set_or_the_option_is_named),
+    ("a_closed_device_drops_and_counts", a_closed_device_drops_and_counts),
 ];
 
 fn us(us: i64) -> Duration {
@@ -161,7 +163,7 @@ fn a_long_list_is_read_back() {
         Taprio { entries, ..gates(&REST_ONLY) }
     };
     let first = Deployment::make(&pair.target(only(list(0)))).unwrap();
-    let at = pair.kernel.borrow().now(GateClock::Monotonic) + 60_000_000;
+    let at = pair.kernel.borrow().now(GateClock::Monotonic) + 1_000_000_000;
     let second = swap(&pair.target(only(list(1))), at).unwrap();
     assert_eq!(pending(&pair.kernel, "eth1").unwrap().map(|next| next.entries), Some(list(1).entries));
     drop(second);
@@ -274,4 +276,51 @@ fn neighbours_are_permanent() {
     assert!(shown().contains("10.0.0.2 lladdr 02:00:00:00:00:09 PERMANENT"), "{}", shown());
     drop(deployment);
     assert_eq!(shown(), before);
+}
+
+fn queues_are_set_or_the_option_is_named() {
+    let pair = Pair::new();
+    let in_use = || run("ip netns exec left ls /sys/class/net/eth1/queues").matches("tx-").count();
+    let before = in_use();
+    let wanted = Wanted { queues: Some(2), ..Wanted::of("eth1") };
+    match Deployment::make(&pair.target(wanted)) {
+        Ok(deployment) => {
+            assert_eq!(in_use(), 2);
+            drop(deployment);
+        }
+        Err(fault) => {
+            println!("{fault}");
+            assert!(fault.to_string().ends_with("the kernel needs CONFIG_ETHTOOL_NETLINK"), "{fault}");
+        }
+    }
+    assert_eq!(in_use(), before);
+}
+
+/// The commands of a dry run do the same as the deployment. The device stays closed between the second and the last
+/// but one.
+fn a_closed_device_drops_and_counts() {
+    let pair = Pair::new();
+    let _first = Deployment::make(&pair.target(only(gates(&ALL_OPEN)))).unwrap();
+    assert_eq!(pair.arrivals(), (true, true));
+    let target = pair.target(only(other_classes(&ALL_OPEN)));
+    let commands = propose(&target).unwrap().remove(0).commands;
+    let mut commands = commands.iter().filter(|command| !command.starts_with('#'));
+    for command in commands.by_ref() {
+        run(command);
+        if command.contains("pref 1 ") {
+            break;
+        }
+    }
+    for command in commands {
+        if command.contains("filter del") {
+            assert!(command.contains("pref 1"), "{command}");
+            let dropped = run("tc -statistics -netns left filter show dev eth1 egress pref 1");
+            assert!(dropped.contains("pkt"), "{dropped}");
+        } else {
+            assert_eq!(pair.arrivals(), (false, false), "before {command}");
+        }
+        run(command);
+    }
+    assert_eq!(pair.arrivals(), (true, true));
+    assert_eq!(propose(&target).unwrap()[0].commands, [""; 0]);
 }

@@ -37,6 +37,7 @@ mod fake;
 mod fault;
 #[cfg(test)]
 mod golden;
+mod interrupts;
 mod kernel;
 mod link;
 mod message;
@@ -54,6 +55,9 @@ mod wanted;
 
 pub use deploy::{pending, propose, swap, Deployment, Proposal, Report, Target};
 pub use fault::{DeployFault, Reason};
+pub use interrupts::{
+    apply as apply_interrupts, decide as decide_interrupts, interrupts, Interrupt, InterruptChange, Service,
+};
 pub use kernel::{Kernel, Refusal, Shared};
 pub use message::{Family, Message};
 pub use netlink::Netlink;
