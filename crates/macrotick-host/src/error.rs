@@ -67,7 +67,7 @@ pub enum HostFailure {
     #[error("cannot make the network namespaces: {0}")]
     Network(NetworkFault),
     /// A network device could not be configured.
-    #[error("{0}")]
+    #[error(transparent)]
     NetworkDevice(#[from] Box<DeployFault>),
     /// A pool or group has no control group.
     #[error("{owner}: {fault}")]

@@ -21,12 +21,12 @@ fn passes_on(flavor: Flavor) {
 
 #[test]
 #[ignore = "needs the lab"]
-fn deployments_on_a_stock_kernel_in_the_lab() {
+fn full_deployments_on_the_pristine_kernel() {
     passes_on(Flavor::Pristine);
 }
 
 #[test]
 #[ignore = "needs the lab"]
-fn deployments_on_the_patched_kernel_in_the_lab() {
+fn deployments_on_the_patched_kernel() {
     passes_on(Flavor::Patched);
 }

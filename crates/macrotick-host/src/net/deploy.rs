@@ -78,7 +78,8 @@ pub fn propose(targets: &[Target]) -> Result<Vec<Proposal>, Box<DeployFault>> {
 }
 
 /// Changes running gate lists at one instant: `at` is the base time of all lists, in nanoseconds of their clocks. Fails
-/// before any change if a device has to be closed for its list.
+/// before any change if a device has to be closed for its list. If the instant passes while the lists are sent, it fails
+/// too, and the former lists come back.
 pub fn swap(targets: &[Target], at: i64) -> Result<Deployment, Box<DeployFault>> {
     let mut targets = targets.to_vec();
     for target in &mut targets {
@@ -86,19 +87,38 @@ pub fn swap(targets: &[Target], at: i64) -> Result<Deployment, Box<DeployFault>>
             taprio.base_time = at;
         }
     }
-    for (target, proposal) in targets.iter().zip(propose(&targets)?) {
-        let late = wanted_gates(&target.wanted).is_some_and(|gates| target.kernel.borrow().now(gates.clock) >= at);
-        let reason = match (proposal.closes, proposal.swaps) {
-            (Some(why), _) => why,
-            (None, true) if late => format!("the instant of {at} ns has passed"),
-            (None, true) => continue,
-            (None, false) if late || !proposal.commands.is_empty() => "no gate list of these classes runs on it".into(),
-            // The list is the same.
-            (None, false) => continue,
+    for (target, Decided { changes, .. }) in targets.iter().zip(decide_all(&targets)?) {
+        let reason = match changes.closes {
+            Some(why) => why,
+            None if wanted_gates(&target.wanted).is_some() && changes.kept.is_none() => {
+                "no gate list runs on it".into()
+            }
+            None => continue,
         };
-        return Err(DeployFault::unfit(&target.wanted.device, "swap the gate list", reason, None));
+        return Err(DeployFault::unfit(&target.wanted.device, SWAP, reason, None));
     }
-    Deployment::make(&targets)
+    in_time(&targets, at)?;
+    let deployment = Deployment::make(&targets)?;
+    // The kernel winds an instant forward that passed while the lists were sent.
+    in_time(&targets, at)?;
+    Ok(deployment)
+}
+
+/// The purpose of a swap.
+const SWAP: &str = "swap the gate list";
+
+/// Fails if an instant has passed on the clock of some gates.
+fn in_time(targets: &[Target], at: i64) -> Result<(), Box<DeployFault>> {
+    let has_passed = |target: &&Target| {
+        wanted_gates(&target.wanted).is_some_and(|gates| target.kernel.borrow().now(gates.clock) >= at)
+    };
+    match targets.iter().find(has_passed) {
+        None => Ok(()),
+        Some(target) => {
+            let (reason, remedy) = (format!("the instant of {at} ns has passed"), "choose a later one".to_owned());
+            Err(DeployFault::unfit(&target.wanted.device, SWAP, reason, Some(remedy)))
+        }
+    }
 }
 
 /// Returns the base time and the gates of the list that follows the running one; `None`: no list follows.

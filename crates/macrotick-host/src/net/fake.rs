@@ -43,6 +43,8 @@ pub(super) struct Fake {
     pub fail_at: Option<usize>,
     /// All changes from this one on fail.
     pub always_fail_from: Option<usize>,
+    /// The time that a change takes, in nanoseconds.
+    pub duration: i64,
     /// The changes so far.
     pub changes: usize,
     /// The modes of gates that the device or the kernel does not have.
@@ -76,6 +78,7 @@ impl Fake {
             time,
             fail_at: None,
             always_fail_from: None,
+            duration: 0,
             changes: 0,
             refused: Vec::new(),
             leaked: false,
@@ -103,6 +106,7 @@ impl Fake {
 
     fn change(&mut self) -> Result<(), Refusal> {
         self.changes += 1;
+        self.time += self.duration;
         let fails = self.fail_at.is_some_and(|at| at + 1 == self.changes)
             || self.always_fail_from.is_some_and(|from| from < self.changes);
         match fails {

@@ -209,11 +209,24 @@ fn a_swap_that_would_close_a_device_is_refused() {
         let fault = swap(&target(&kernel, with(software(wanted))), at).err().unwrap();
         assert_eq!(fault.to_string(), format!("device `eth1`: cannot swap the gate list: {said}"));
     };
-    says(samples::taprio(), 1_000_000, "no gate list of these classes runs on it");
+    says(samples::taprio(), 1_000_000, "no gate list runs on it");
     keep(&kernel, with(software(samples::taprio())));
     says(other_classes(), 1_000_000, "the traffic classes change");
     let at = fake.borrow().time;
-    says(other_list(), 0, &format!("the instant of {at} ns has passed"));
+    says(other_list(), 0, &format!("the instant of {at} ns has passed; choose a later one"));
+}
+
+#[test]
+fn a_swap_that_comes_too_late_is_taken_back() {
+    let (fake, kernel) = fake::shared(Fake::new(false));
+    keep(&kernel, with(software(samples::taprio())));
+    let before = fake.borrow().state.clone();
+    let at = fake.borrow().time + 1000;
+    // The change itself takes longer.
+    fake.borrow_mut().duration = 2000;
+    assert!(swap(&target(&kernel, with(software(other_list()))), at).is_err());
+    assert_eq!(fake.borrow().state, before);
+    assert!(!fake.borrow().leaked);
 }
 
 #[test]
