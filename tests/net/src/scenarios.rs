@@ -14,8 +14,9 @@ use crate::pair::{run, Pair, CONTROL};
 type Named = (&'static str, fn());
 
 /// All scenarios.
-pub const ALL: [Named; 13] = [
+pub const ALL: [Named; 14] = [
     ("gates_hold_frames_and_swap", gates_hold_frames_and_swap),
+    ("the_best_gates_hold_frames_and_swap", the_best_gates_hold_frames_and_swap),
     ("no_frame_passes_while_classes_change", no_frame_passes_while_classes_change),
     ("a_refused_change_leaves_the_gates", a_refused_change_leaves_the_gates),
     ("a_refused_replacement_restores_the_gates", a_refused_replacement_restores_the_gates),
@@ -71,13 +72,25 @@ const REST_ONLY: [u32; 1] = [2];
 const ALL_OPEN: [u32; 1] = [3];
 
 fn gates_hold_frames_and_swap() {
+    hold_and_swap(&[Mode::Software]);
+}
+
+fn the_best_gates_hold_frames_and_swap() {
+    hold_and_swap(&Mode::best(GateClock::Monotonic, us(60)));
+}
+
+fn hold_and_swap(modes: &[Mode]) {
+    let wanted = |open: &[u32]| {
+        let taprio = Taprio { mode: modes[0], ..gates(open) };
+        with(Root::Taprio { taprio, else_try: modes[1..].to_vec() })
+    };
     let pair = Pair::new();
     let before = pair.shown();
     assert_eq!(pair.arrivals(), (true, true));
-    let deployment = Deployment::make(&pair.target(only(gates(&REST_ONLY)))).unwrap();
+    let deployment = Deployment::make(&pair.target(wanted(&REST_ONLY))).unwrap();
     assert_eq!(pair.arrivals(), (false, true));
     let at = pair.kernel.borrow().now(GateClock::Monotonic) + 50_000_000;
-    let swapped = swap(&pair.target(only(gates(&ALL_OPEN))), at).unwrap();
+    let swapped = swap(&pair.target(wanted(&ALL_OPEN)), at).unwrap();
     assert_eq!(swapped.reports()[0].closed, None);
     let next = pending(&pair.kernel, "eth1").unwrap().unwrap();
     assert_eq!((next.base_time, next.entries), (at, gates(&ALL_OPEN).entries));

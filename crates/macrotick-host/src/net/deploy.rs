@@ -15,7 +15,7 @@ use super::step::{commands, Action, Effect, Place, Step};
 use super::wanted::{GateClock, Mode, Root, Taprio, Wanted};
 use crate::undo::Undo;
 
-/// The time after which gates that have not started are a failure, beyond their cycle.
+/// The time after which gates that have not started are a failure, beyond their start.
 const PATIENCE: Duration = Duration::from_millis(2000);
 /// The time between two looks at gates that start.
 const LOOK: Duration = Duration::from_millis(1);
@@ -305,16 +305,21 @@ fn revert(kernel: &Shared, index: i32, action: &Action) -> Option<String> {
     }
 }
 
-/// Waits until the gates of a device are in force.
+/// Waits until the gates of a device are in force. A list that was sent with a past base time starts within a cycle.
 fn started(kernel: &Shared, index: i32) -> Result<(), Reason> {
-    let mut until = None;
+    let mut first_look = None;
     loop {
         let qdiscs = present::read_qdiscs(&mut *kernel.borrow_mut(), index).map_err(Reason::Refused)?;
         let gates = present::gates(&qdiscs).ok_or(Reason::Differs("no gates".into()))?;
         let Some(next) = gates.next.as_ref() else { return Ok(()) };
-        let now = kernel.borrow().now(GateClock::Monotonic);
-        let until = until.get_or_insert(now + 2 * next.cycle.as_nanos() + PATIENCE.as_nanos());
-        if now > *until {
+        let now = kernel.borrow().now(gates.clock);
+        let first_look = *first_look.get_or_insert(now);
+        let start = next.base_time.max(first_look + next.cycle.as_nanos());
+        // The kernel reports a switch of exact gates when the next frame comes.
+        if matches!(gates.mode, Mode::Exact { .. }) && now >= start {
+            return Ok(());
+        }
+        if now > start + PATIENCE.as_nanos() {
             return Err(Reason::Late);
         }
         kernel.borrow_mut().wait(LOOK);
@@ -328,7 +333,9 @@ fn means_unavailable(refusal: &Refusal) -> bool {
 
 fn why_not(mode: Mode, refusal: &Refusal) -> String {
     match mode {
-        Mode::Exact { .. } if refusal.errno == libc::EINVAL => format!("this kernel has no exact gates ({refusal})"),
+        Mode::Exact { .. } if refusal.text.as_ref().is_none_or(|text| text.contains("reserved bit")) => {
+            format!("this kernel has no exact gates ({refusal})")
+        }
         _ => refusal.to_string(),
     }
 }

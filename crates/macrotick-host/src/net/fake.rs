@@ -54,6 +54,8 @@ pub(super) struct Fake {
     gated: bool,
     /// The instant at which the next gate list starts.
     start: i64,
+    /// No frame comes, so that exact gates do not report a switch.
+    pub silent: bool,
 }
 
 fn refusal(errno: i32, text: &str) -> Refusal {
@@ -84,6 +86,7 @@ impl Fake {
             leaked: false,
             gated: false,
             start: 0,
+            silent: false,
         }
     }
 
@@ -96,6 +99,9 @@ impl Fake {
         let starts = self.start <= self.time;
         for (_, running) in self.state.qdiscs.values_mut() {
             let Some(running) = running.as_mut().filter(|running| starts && running.next.is_some()) else { continue };
+            if self.silent && running.mode.tier() == "exact" {
+                continue;
+            }
             running.now = running.next.take();
         }
         let in_force =

@@ -28,6 +28,7 @@ pub(super) fn read(kernel: &mut dyn Kernel, device: &str, with_channels: bool) -
     let missing = || Refusal { errno: libc::ENODEV, text: None };
     let link = link::decode(&kernel.send(&link::read(device))?).ok_or_else(missing)?;
     let mut qdiscs = read_qdiscs(kernel, link.index)?;
+    settle(kernel, &mut qdiscs);
     qdiscs.sort_by_key(|found| (found.parent, found.handle));
     let mut filters = read_filters(kernel, link.index)?;
     filters.iter_mut().for_each(|found| found.packets = 0);
@@ -40,9 +41,18 @@ pub(super) fn read(kernel: &mut dyn Kernel, device: &str, with_channels: bool) -
     Ok(Present { link, qdiscs, filters, neighbours, channels })
 }
 
-/// Reads the qdiscs of a device.
+/// Reads the qdiscs of a device, as the kernel reports them.
 pub(super) fn read_qdiscs(kernel: &mut dyn Kernel, index: i32) -> Result<Vec<Found>, Refusal> {
     Ok(qdisc::decode(index, &kernel.send(&qdisc::dump(index))?))
+}
+
+/// Takes gate lists for running that are in force by the clock.
+fn settle(kernel: &dyn Kernel, qdiscs: &mut [Found]) {
+    for found in qdiscs {
+        if let Some(State::Taprio(running)) = &mut found.state {
+            running.settle(kernel.now(running.clock));
+        }
+    }
 }
 
 /// Reads the filters at egress of a device.

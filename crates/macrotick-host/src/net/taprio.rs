@@ -29,19 +29,43 @@ pub(super) struct Schedule {
 }
 
 /// The state of a taprio qdisc in the kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Running {
     pub mode: Mode,
     pub clock: GateClock,
     pub mapping: Mapping,
+    /// The kernel reports those of the list that it regards as running.
     pub max_sdu: Vec<u32>,
+    /// They are those of an earlier list.
+    pub old_limits: bool,
     /// The gate list in force. Until it starts, all gates are open.
     pub now: Option<Schedule>,
     /// The gate list that follows at its base time.
     pub next: Option<Schedule>,
 }
 
+impl PartialEq for Running {
+    fn eq(&self, other: &Running) -> bool {
+        let limits = self.old_limits || other.old_limits || self.max_sdu == other.max_sdu;
+        let list = |of: &Running| (of.now.clone(), of.next.clone());
+        let frame = (self.mode, self.clock, &self.mapping) == (other.mode, other.clock, &other.mapping);
+        limits && frame && list(self) == list(other)
+    }
+}
+
+impl Eq for Running {}
+
 impl Running {
+    /// With exact gates, the kernel switches when the first frame comes after the base time. Until then it reports the
+    /// list as the next one, although it is in force. `now` is the present instant of the clock.
+    pub fn settle(&mut self, now: i64) {
+        let exact = matches!(self.mode, Mode::Exact { .. });
+        if exact && self.next.as_ref().is_some_and(|next| next.base_time <= now) {
+            self.now = self.next.take();
+            self.old_limits = true;
+        }
+    }
+
     /// Returns the configuration that makes this state.
     pub fn wanted(&self) -> Option<Taprio> {
         let schedule = self.next.as_ref().or(self.now.as_ref())?.clone();
@@ -54,7 +78,8 @@ impl Running {
     pub fn is(&self, wanted: &Taprio) -> bool {
         let schedule = self.next.as_ref().or(self.now.as_ref());
         // The kernel reports the limits of the gate list in force only.
-        let limits = self.next.is_some() || limits(&self.max_sdu) == limits(&wanted.max_sdu);
+        let old_limits = self.old_limits || self.next.is_some();
+        let limits = old_limits || limits(&self.max_sdu) == limits(&wanted.max_sdu);
         self.has_frame_of(wanted)
             && is_mode(self.mode, wanted.mode)
             && limits
@@ -184,7 +209,7 @@ pub(super) fn decode(options: &IterableTaprioAttrs<'_>) -> Option<Running> {
         Ok(_) => Some(decode_schedule(options)?),
         Err(_) => None,
     };
-    Some(Running { mode, clock, mapping, max_sdu: decode_limits(options)?, now, next })
+    Some(Running { mode, clock, mapping, max_sdu: decode_limits(options)?, old_limits: false, now, next })
 }
 
 fn decode_schedule(attributes: &IterableTaprioAttrs<'_>) -> Option<Schedule> {
@@ -279,6 +304,23 @@ mod tests {
             assert_eq!(running.wanted(), Some(Taprio { max_sdu: vec![0, 1500], ..wanted.clone() }));
             assert!(!running.is(&samples::taprio()));
         }
+    }
+
+    #[test]
+    fn exact_gates_switch_by_the_clock() {
+        let mode = Mode::Exact { lead: Duration::from_nanos(60_000) };
+        let wanted = Taprio { mode, max_sdu: vec![1000], ..samples::taprio() };
+        let mut running = reread(&wanted);
+        running.next = running.now.take();
+        running.max_sdu.clear();
+        let waits = running.clone();
+        running.settle(wanted.base_time - 1);
+        assert_eq!(running, waits);
+        running.settle(wanted.base_time);
+        assert!(running.now.is_some() && running.next.is_none() && running.is(&wanted));
+        let mut software = Running { mode: Mode::Software, ..waits };
+        software.settle(wanted.base_time);
+        assert!(software.next.is_some());
     }
 
     #[test]

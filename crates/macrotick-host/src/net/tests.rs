@@ -172,6 +172,25 @@ fn the_best_tier_that_there_is_holds() {
 }
 
 #[test]
+fn exact_gates_start_without_a_frame() {
+    let mut model = Fake::new(false);
+    model.silent = true;
+    let (fake, kernel) = fake::shared(model);
+    let taprio = Taprio { mode: Mode::Exact { lead: us(60) }, max_sdu: vec![0, 1000], ..samples::taprio() };
+    let first = Deployment::make(&target(&kernel, with(software(taprio.clone())))).unwrap();
+    let at = fake.borrow().time + 10_000_000;
+    let list = Taprio { entries: other_list().entries, ..taprio.clone() };
+    let second = swap(&target(&kernel, with(software(list))), at).unwrap();
+    assert!(pending(&kernel, "eth1").unwrap().is_some());
+    fake.borrow_mut().wait(us(10_001));
+    assert_eq!(pending(&kernel, "eth1"), Ok(None));
+    drop(second);
+    let commands = propose(&target(&kernel, with(software(taprio)))).unwrap().remove(0).commands;
+    assert_eq!(commands, [""; 0], "the first list is back");
+    drop(first);
+}
+
+#[test]
 fn a_device_with_gates_is_closed_while_its_classes_change() {
     let (fake, kernel) = fake::shared(Fake::new(false));
     assert_eq!(keep(&kernel, with(software(samples::taprio()))).closed, None);
