@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use macrotick_host::net::{
-    pending, propose, swap, Cbs, Classifier, Deployment, Entry, Etf, Frames, GateClock, Leaf, Mapping, Mode, Neighbour,
-    Protocol, Queues, Reason, Root, Sizes, Taprio, Tree, Wanted,
+    pending, propose, restart, swap, Cbs, Classifier, Deployment, Entry, Etf, Frames, GateClock, Leaf, Mapping, Mode,
+    Neighbour, Protocol, Queues, Reason, Root, Sizes, Taprio, Tree, Wanted,
 };
 use macrotick_model::Duration;
 
@@ -14,7 +14,7 @@ use crate::pair::{run, Pair, CONTROL};
 type Named = (&'static str, fn());
 
 /// All scenarios.
-pub const ALL: [Named; 14] = [
+pub const ALL: [Named; 15] = [
     ("gates_hold_frames_and_swap", gates_hold_frames_and_swap),
     ("the_best_gates_hold_frames_and_swap", the_best_gates_hold_frames_and_swap),
     ("no_frame_passes_while_classes_change", no_frame_passes_while_classes_change),
@@ -28,6 +28,7 @@ pub const ALL: [Named; 14] = [
     ("a_vlan_maps_priorities", a_vlan_maps_priorities),
     ("neighbours_are_permanent", neighbours_are_permanent),
     ("queues_are_set_or_the_option_is_named", queues_are_set_or_the_option_is_named),
+    ("gates_run_again_after_a_link_was_down", gates_run_again_after_a_link_was_down),
     ("a_closed_device_drops_and_counts", a_closed_device_drops_and_counts),
 ];
 
@@ -336,4 +337,18 @@ fn a_closed_device_drops_and_counts() {
     }
     assert_eq!(pair.arrivals(), (true, true));
     assert_eq!(propose(&target).unwrap()[0].commands, [""; 0]);
+}
+
+fn gates_run_again_after_a_link_was_down() {
+    let pair = Pair::new();
+    let _first = Deployment::make(&pair.target(only(gates(&[3, 2])))).unwrap();
+    let before = pair.shown();
+    assert_eq!(pair.arrivals(), (true, true));
+    run("ip -netns left link set eth1 down");
+    run("ip -netns left link set eth1 up");
+    run("ip -netns left neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev eth1 nud permanent");
+    // On a stock kernel the gates stay in one entry from here on.
+    restart(&pair.kernel, "eth1").unwrap();
+    assert_eq!(pair.shown(), before);
+    assert_eq!(pair.arrivals(), (true, true));
 }

@@ -10,7 +10,7 @@ use super::decide::{decide, leaves, Changes, CHANGE};
 use super::fault::{DeployFault, Reason};
 use super::kernel::{Refusal, Shared, ENOTSUPP};
 use super::present::{self, Present};
-use super::qdisc::{Found, Kind, Placed, ROOT};
+use super::qdisc::{Found, Kind, Placed, Put, ROOT};
 use super::step::{commands, Action, Effect, Place, Step};
 use super::wanted::{GateClock, Mode, Root, Taprio, Wanted};
 use crate::undo::Undo;
@@ -126,6 +126,29 @@ pub fn pending(kernel: &Shared, device: &str) -> Result<Option<Taprio>, Box<Depl
     let present = read(kernel, device, false)?;
     let gates = present::gates(&present.qdiscs).filter(|running| running.next.is_some());
     Ok(gates.and_then(|running| running.wanted()))
+}
+
+/// Starts the gates of a device again, with the list that they have. In Linux 6.12, the gates of the tier `software` stop
+/// in some entry when the link goes down, and stay there when it is up again; a dump does not show it. Does nothing on a
+/// device without gates. It has no undo, because the configuration stays.
+pub fn restart(kernel: &Shared, device: &str) -> Result<(), Box<DeployFault>> {
+    let present = read(kernel, device, false)?;
+    let (Some(root), Some(_)) = (present.root(), present::gates(&present.qdiscs)) else { return Ok(()) };
+    let what = "start the gates again";
+    let foreign = || {
+        let reason = "Macrotick could not have made them".to_owned();
+        DeployFault::unfit(device, what, reason, Some("delete them, and deploy again".into()))
+    };
+    let place = Place { device, namespace: None, index: present.link.index };
+    let order = place.put(Put::Change, &root.placed().ok_or_else(foreign)?);
+    let sent = kernel.borrow_mut().send(&order.message);
+    sent.map_err(|refusal| DeployFault::refused(device, what, refusal, ""))?;
+    started(kernel, present.link.index).map_err(|reason| failed(device, what, reason))
+}
+
+fn failed(device: &str, step: &str, reason: Reason) -> Box<DeployFault> {
+    let (device, step) = (device.to_owned(), step.to_owned());
+    Box::new(DeployFault { device, step, reason, remedy: None, left: Vec::new() })
 }
 
 struct Decided {
@@ -244,7 +267,7 @@ impl Work<'_> {
         match &step.action {
             Action::Send(order) => drop(self.target.kernel.borrow_mut().send(&order.message).map_err(refused)?),
             Action::Await => started(&self.target.kernel, self.decided.before.link.index)
-                .map_err(|reason| self.failed(&step.what, reason))?,
+                .map_err(|reason| failed(device, &step.what, reason))?,
             Action::Try(tries) => {
                 for (number, (mode, order)) in tries.iter().enumerate() {
                     let answer = self.target.kernel.borrow_mut().send(&order.message);
@@ -283,13 +306,8 @@ impl Work<'_> {
         let after = read(&self.target.kernel, &wanted.device, wanted.queues.is_some())?;
         match difference(wanted, mode, &after) {
             None => Ok(()),
-            Some(found) => Err(self.failed("verify the new state", Reason::Differs(found))),
+            Some(found) => Err(failed(&wanted.device, "verify the new state", Reason::Differs(found))),
         }
-    }
-
-    fn failed(&self, step: &str, reason: Reason) -> Box<DeployFault> {
-        let device = self.target.wanted.device.clone();
-        Box::new(DeployFault { device, step: step.into(), reason, remedy: None, left: Vec::new() })
     }
 }
 

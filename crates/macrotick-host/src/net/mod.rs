@@ -53,7 +53,7 @@ mod taprio;
 mod tests;
 mod wanted;
 
-pub use deploy::{pending, propose, swap, Deployment, Proposal, Report, Target};
+pub use deploy::{pending, propose, restart, swap, Deployment, Proposal, Report, Target};
 pub use fault::{DeployFault, Reason};
 pub use interrupts::{
     apply as apply_interrupts, decide as decide_interrupts, interrupts, Interrupt, InterruptChange, Service,

@@ -9,7 +9,7 @@ use super::fake::{self, Fake, INDEX};
 use super::kernel::Kernel;
 use super::samples;
 use super::wanted::{Classifier, Entry, Frames, GateClock, Leaf, Mapping, Mode, Root, Sizes, Taprio, Tree, Wanted};
-use super::{pending, propose, swap, DeployFault, Deployment, Reason, Report, Shared, Target};
+use super::{pending, propose, restart, swap, DeployFault, Deployment, Reason, Report, Shared, Target};
 
 fn us(us: i64) -> Duration {
     Duration::from_nanos(us * 1000)
@@ -218,6 +218,20 @@ fn lists_swap_at_one_instant() {
     fake.borrow_mut().wait(us(1500));
     assert_eq!(pending(&kernel, "eth1"), Ok(None));
     assert!(!fake.borrow().leaked);
+}
+
+#[test]
+fn gates_start_again_with_their_list() {
+    let (fake, kernel) = fake::shared(Fake::new(false));
+    restart(&kernel, "eth1").unwrap();
+    assert_eq!(fake.borrow().changes, 0);
+    keep(&kernel, with(with_leaves()));
+    let (before, changes) = (fake.borrow().state.clone(), fake.borrow().changes);
+    restart(&kernel, "eth1").unwrap();
+    assert_eq!(fake.borrow().changes, changes + 1);
+    assert_eq!(propose(&target(&kernel, with(with_leaves()))).unwrap()[0].commands, [""; 0]);
+    // The message itself differs in one flag of its header only.
+    assert_eq!(fake.borrow().state, before);
 }
 
 #[test]
