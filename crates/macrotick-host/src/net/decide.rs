@@ -3,7 +3,7 @@
 //! Rules for gates on Linux 6.12:
 //! * A gate list is changed under the same handle, where clock, classes and flags stay. The kernel then switches at the
 //!   base time, and a refusal leaves the running list alone.
-//! * A taprio over another qdisc, or over a taprio with another handle, can hang the kernel, and its refusal resets the
+//! * A taprio over another root qdisc can hang the kernel, even over a taprio with another handle. Its refusal resets the
 //!   classes of the running one. Therefore the old root is deleted first.
 //! * Between the two roots, and until the new list starts, all gates are open. Therefore a device with gates is closed
 //!   meanwhile: a filter at egress drops all frames. Addresses, routes and neighbours stay, which a link that goes down
@@ -72,7 +72,7 @@ fn is_gated(found: &super::qdisc::Found) -> bool {
     found.name == "taprio"
 }
 
-/// What happens to the root.
+/// The fate of the root.
 enum Roots {
     Stay(Option<Mode>),
     /// The gate list changes under its handle.

@@ -31,7 +31,7 @@ pub struct Target {
     pub wanted: Wanted,
 }
 
-/// What a deployment would do with a device.
+/// The steps of a deployment on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
     /// The device.
@@ -44,12 +44,12 @@ pub struct Proposal {
     pub swaps: bool,
 }
 
-/// What a deployment did with a device.
+/// The result of a deployment on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The device.
     pub device: String,
-    /// What enforces the gates; `None`: the device has no gates.
+    /// The tier that enforces the gates; `None`: the device has no gates.
     pub mode: Option<Mode>,
     /// The better modes that were refused, each with the kernel's reason.
     pub refused: Vec<(Mode, String)>,
@@ -128,9 +128,10 @@ pub fn pending(kernel: &Shared, device: &str) -> Result<Option<Taprio>, Box<Depl
     Ok(gates.and_then(|running| running.wanted()))
 }
 
-/// Starts the gates of a device again, with the list that they have. In Linux 6.12, the gates of the tier `software` stop
-/// in some entry when the link goes down, and stay there when it is up again; a dump does not show it. Does nothing on a
-/// device without gates. It has no undo, because the configuration stays.
+/// Starts the gates of a device again, with their list. Does nothing on a device without gates.
+///
+/// In Linux 6.12, gates of the tier `software` stop in some entry when the link goes down. They stay there when it is up
+/// again, and a dump does not show it. The call has no undo, because the configuration stays.
 pub fn restart(kernel: &Shared, device: &str) -> Result<(), Box<DeployFault>> {
     let present = read(kernel, device, false)?;
     let (Some(root), Some(_)) = (present.root(), present::gates(&present.qdiscs)) else { return Ok(()) };

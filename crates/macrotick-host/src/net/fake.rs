@@ -22,7 +22,7 @@ pub(super) const INDEX: i32 = 3;
 
 /// The place and the handle of a qdisc.
 type Spot = (u32, u32);
-/// What was sent for a qdisc, and the state of gates.
+/// The message for a qdisc, and the state of gates.
 type Configured = (Vec<u8>, Option<Running>);
 
 /// The state that a failed deployment must leave as it was.

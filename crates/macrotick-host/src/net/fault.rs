@@ -9,11 +9,11 @@ use super::kernel::Refusal;
 pub struct DeployFault {
     /// The device.
     pub device: String,
-    /// What was done.
+    /// The failed step, after "cannot".
     pub step: String,
     /// The reason.
     pub reason: Reason,
-    /// What helps.
+    /// The remedy, if one is known.
     pub remedy: Option<String>,
     /// The parts of the former state that could not be restored, with the command that restores each.
     pub left: Vec<String>,

@@ -7,7 +7,7 @@ use netlink_bindings::traits::NetlinkRequest;
 
 use super::message::Message;
 
-/// What the kernel tells about a device.
+/// A device in the kernel's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Link {
     pub index: i32,

@@ -25,7 +25,7 @@
 //! | `present`, `check`, `decide`, `step` | the present state, checks, the decision on the steps |
 //! | `deploy`, `fault` | steps, undo, reading back; the reason of a failure |
 //! | `kernel`, `netlink`, `message` | the connection with the kernel |
-//! | `interrupts` | the interrupts of a device's queues, and their threads |
+//! | [`interrupts`] | the interrupts of a device's queues, and their threads |
 
 mod channels;
 mod check;
@@ -37,7 +37,7 @@ mod fake;
 mod fault;
 #[cfg(test)]
 mod golden;
-mod interrupts;
+pub mod interrupts;
 mod kernel;
 mod link;
 mod message;
@@ -55,9 +55,6 @@ mod wanted;
 
 pub use deploy::{pending, propose, restart, swap, Deployment, Proposal, Report, Target};
 pub use fault::{DeployFault, Reason};
-pub use interrupts::{
-    apply as apply_interrupts, decide as decide_interrupts, interrupts, Interrupt, InterruptChange, Service,
-};
 pub use kernel::{Kernel, Refusal, Shared};
 pub use message::{Family, Message};
 pub use netlink::Netlink;

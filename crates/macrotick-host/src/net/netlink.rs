@@ -1,8 +1,7 @@
 //! Netlink sockets in a network namespace.
 //!
 //! The sockets are those of the crate `netlink-sys`. `netlink-socket2`, which belongs to the bindings, reads at most
-//! 8 KiB at once. The kernel omits a qdisc from a dump if it does not fit, and a gate list of 110 entries with another
-//! one in line does not.
+//! 8 KiB at once. The kernel omits a qdisc from a dump if it does not fit. Two gate lists of 110 entries do not fit.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -68,13 +68,13 @@ pub(super) fn gates(qdiscs: &[Found]) -> Option<&Running> {
     }
 }
 
-/// Returns the root that somebody configured. The kernel's default has handle 0.
+/// Returns the configured root. The kernel's default has handle 0.
 fn root(qdiscs: &[Found]) -> Option<&Found> {
     qdiscs.iter().find(|found| found.parent == qdisc::ROOT && found.handle != 0)
 }
 
 impl Present {
-    /// Returns the root that somebody configured.
+    /// Returns the configured root.
     pub fn root(&self) -> Option<&Found> {
         root(&self.qdiscs)
     }

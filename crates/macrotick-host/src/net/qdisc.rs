@@ -61,7 +61,7 @@ pub(super) struct Placed {
     pub kind: Kind,
 }
 
-/// What a dump tells about a qdisc.
+/// A qdisc in a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     pub parent: u32,

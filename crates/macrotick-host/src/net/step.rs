@@ -16,7 +16,7 @@ pub(super) struct Order {
     pub command: String,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     /// Sends one message.
@@ -27,7 +27,7 @@ pub(super) enum Action {
     Await,
 }
 
-/// What a step means for the frames of the device.
+/// The effect of a step on the frames of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
@@ -43,7 +43,7 @@ pub(super) struct Step {
     /// Its purpose, after "cannot".
     pub what: String,
     pub action: Action,
-    /// What takes it back, in order.
+    /// The actions that take it back, in order.
     pub undo: Vec<Action>,
     pub effect: Effect,
     /// The options of the kernel that it needs.

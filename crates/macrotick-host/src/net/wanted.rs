@@ -122,7 +122,7 @@ pub struct Cbs {
     pub offload: bool,
 }
 
-/// What a size table adds to the length of a frame.
+/// A size table: it adds to the length of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// Bytes added to each frame, for example 24 for preamble, frame check sequence and gap of Ethernet.
@@ -161,7 +161,7 @@ impl GateClock {
     }
 }
 
-/// What enforces the gates.
+/// The part that enforces the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The device (full offload). Its clock is a PTP clock, and the gates are on `CLOCK_TAI`.
@@ -202,7 +202,7 @@ impl Mode {
 /// A gate list of a device with its traffic classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taprio {
-    /// What enforces the gates.
+    /// The part that enforces the gates.
     pub mode: Mode,
     /// The clock of the base time.
     pub clock: GateClock,
