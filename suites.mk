@@ -23,6 +23,8 @@ test-timers: kernel kernel-pristine kernel-debug kernel-nonrt
 	$(SLOW) -p macrotick-kernel-tests --test timers -- --ignored full_
 test-machines: kernel
 	$(SLOW) -p macrotick-kernel-tests --test machines -- --ignored full_
+test-network: kernel-pristine
+	$(SLOW) -p macrotick-net-tests --test lab -- --ignored full_
 test-lab: kernel kernel-pristine
 	$(SLOW) -p macrotick --test lab -- --ignored full_
 test-containers: kernel-engines
@@ -33,6 +35,6 @@ test-series: setup
 	$(SLOW) -p macrotick-lab --test series -- --ignored full_
 
 SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
-	test-timers test-machines test-lab test-containers test-benches \
+	test-timers test-machines test-network test-lab test-containers test-benches \
 	test-series
 .PHONY: $(SUITES)

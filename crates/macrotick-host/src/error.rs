@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use macrotick_model::Duration;
 
 use crate::cgroup::{GroupFault, Owner};
+use crate::net::DeployFault;
 use crate::network::NetworkFault;
 use crate::sys::Standing;
 
@@ -65,6 +66,9 @@ pub enum HostFailure {
     /// The runner cannot make the network namespaces.
     #[error("cannot make the network namespaces: {0}")]
     Network(NetworkFault),
+    /// A network device could not be configured.
+    #[error(transparent)]
+    NetworkDevice(#[from] Box<DeployFault>),
     /// A pool or group has no control group.
     #[error("{owner}: {fault}")]
     Group {

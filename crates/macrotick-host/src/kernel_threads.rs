@@ -9,6 +9,7 @@ use macrotick_model::{GroupThread, KernelThread};
 use crate::cgroup::{Group, Owner};
 use crate::error::HostFailure;
 use crate::sys::{self, SchedAttr, Standing, Tid};
+use crate::Undo;
 
 /// A group's file of its kernel threads.
 const LIST: &str = "cpu.ds.kthreads";
@@ -34,13 +35,34 @@ pub fn find(
 }
 
 fn find_one(name: &str) -> io::Result<Option<Tid>> {
+    Ok(find_all(|other| other == name)?.first().map(|(tid, _)| *tid))
+}
+
+/// Returns the threads with these names, with their names.
+pub(crate) fn find_all(matches: impl Fn(&str) -> bool) -> io::Result<Vec<(Tid, String)>> {
+    let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Some(tid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if is_kernel_thread(tid) && has_name(tid, name) {
-            return Ok(Some(tid));
+        match name_of(tid) {
+            Some(name) if matches(&name) && is_kernel_thread(tid) => found.push((tid, name)),
+            _ => {}
         }
     }
-    Ok(None)
+    Ok(found)
+}
+
+/// Sets the policy of a thread. The undo restores the former one.
+pub(crate) fn set_standing(tid: Tid, name: &str, standing: Standing, undo: &mut Undo) -> Result<(), HostFailure> {
+    let before = sys::sched_attr(tid).map_err(HostFailure::system("reading the policy of a kernel thread"))?;
+    let refused = |source| HostFailure::Policy { name: name.to_owned(), standing, source };
+    sys::set_standing(tid, standing).map_err(refused)?;
+    let name = name.to_owned();
+    undo.later(move || {
+        if is_kernel_thread(tid) && has_name(tid, &name) {
+            let _ = sys::set_sched_attr(tid, &before);
+        }
+    });
+    Ok(())
 }
 
 /// Returns the kernel's name for the thread of a CPU.
@@ -57,7 +79,11 @@ pub fn full_names<'a>(threads: &'a [GroupThread], cpus: &'a [u32]) -> impl Itera
 }
 
 fn has_name(tid: Tid, name: &str) -> bool {
-    fs::read_to_string(format!("/proc/{tid}/comm")).is_ok_and(|comm| comm.trim_end() == name)
+    name_of(tid).is_some_and(|other| other == name)
+}
+
+fn name_of(tid: Tid) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{tid}/comm")).ok()?.trim_end().to_owned())
 }
 
 /// Whether a thread has no command line. A process can choose its name, but it has a command line. An exiting process

@@ -11,6 +11,7 @@
 //! | [`budgets`] | the server period, and the groups that have budgets |
 //! | [`kernel_threads`] | threads of the kernel, by name, and as members of groups |
 //! | [`network`] | network namespaces |
+//! | [`net`] | gates, traffic classes, classifiers and queues of network devices |
 //! | [`settings`] | settings of the whole host, and their holders |
 //! | [`lock`], [`state`] | the run or deployment on this host, and its last published state |
 //! | [`device`] | `/dev/macrotick` |
@@ -29,6 +30,7 @@ pub mod file;
 pub mod kernel_threads;
 pub mod limits;
 pub mod lock;
+pub mod net;
 pub mod network;
 pub mod present;
 pub mod proc;

@@ -42,6 +42,7 @@ fn slow_tests() -> Vec<(&'static str, String)> {
         ("macrotick-kernel-tests/suite", "tests/kernel/tests/suite.rs"),
         ("macrotick-kernel-tests/machines", "tests/kernel/tests/machines.rs"),
         ("macrotick-kernel-tests/timers", "tests/kernel/tests/timers/main.rs"),
+        ("macrotick-net-tests/lab", "tests/net/tests/lab.rs"),
         ("macrotick/lab", "crates/macrotick/tests/lab.rs"),
         ("macrotick/containers", "crates/macrotick/tests/containers.rs"),
         ("macrotick/tutorials", "crates/macrotick/tests/tutorials.rs"),

@@ -7,6 +7,7 @@ mod attributes;
 mod clock_events;
 mod cpus;
 mod memory;
+mod namespace;
 mod process;
 mod scheduling;
 mod time;
@@ -18,6 +19,7 @@ pub(crate) use clock_events::may_sample_unprivileged;
 pub use clock_events::open_clock;
 pub use cpus::{cpu_list, online_cpus, parse_cpu_list};
 pub use memory::{lock_memory, memory_file, seal_size};
+pub use namespace::in_network_namespace;
 pub use process::{
     exited, has_ended_child, ignore_miss_signal, is_subreaper, kill, own_tid, pidfd_open, reap, set_subreaper,
     set_thread_name, signal, signal_on_parent_death, user,

@@ -1,0 +1,70 @@
+//! Devices: number, queues, and the priorities of a VLAN.
+
+use std::collections::BTreeMap;
+
+use netlink_bindings::rt_link::{Ifinfomsg, IflaVlanQosMapping, LinkinfoDataMsg, OpGetlinkDo, Request};
+use netlink_bindings::traits::NetlinkRequest;
+
+use super::message::Message;
+
+/// A device in the kernel's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Link {
+    pub index: i32,
+    /// The kind of a virtual device, for example `veth`.
+    pub kind: String,
+    /// The transmit queues that exist. The device may use fewer.
+    pub tx_queues: u32,
+    pub mtu: u32,
+    /// The PCP by priority; `None`: no VLAN.
+    pub vlan_priorities: Option<BTreeMap<u32, u8>>,
+}
+
+/// Asks for a device.
+pub(super) fn read(name: &str) -> Message {
+    let mut request = Request::new().op_getlink_do(&Ifinfomsg::default());
+    request.encode().push_ifname_bytes(name.as_bytes());
+    Message::of(&request)
+}
+
+/// Reads the answer of [`read`].
+pub(super) fn decode(answers: &[Vec<u8>]) -> Option<Link> {
+    let (header, attributes) = OpGetlinkDo::decode_reply(answers.first()?);
+    let info = attributes.get_linkinfo().ok();
+    let kind = info.as_ref().and_then(|info| info.get_kind().ok());
+    let kind = kind.map_or(String::new(), |kind| kind.to_string_lossy().into_owned());
+    let vlan_priorities = info.and_then(|info| match info.get_data().ok()? {
+        LinkinfoDataMsg::Vlan(vlan) => {
+            let entries = vlan.get_egress_qos().map_or_else(
+                |_| BTreeMap::new(),
+                |map| map.get_mapping().map(|entry| (entry.from, entry.to as u8)).collect(),
+            );
+            Some(entries)
+        }
+        _ => None,
+    });
+    Some(Link {
+        index: header.ifi_index,
+        kind,
+        tx_queues: attributes.get_num_tx_queues().unwrap_or(1),
+        mtu: attributes.get_mtu().unwrap_or(0),
+        vlan_priorities,
+    })
+}
+
+/// Sets the PCP of priorities. Other priorities keep theirs.
+pub(super) fn set_vlan_priorities(index: i32, map: &BTreeMap<u32, u8>) -> Message {
+    let mut request = Request::new().op_newlink_do(&Ifinfomsg { ifi_index: index, ..Default::default() });
+    let mut entries = request.encode().nested_linkinfo().nested_data_vlan().nested_egress_qos();
+    for (from, to) in map {
+        entries = entries.push_mapping(IflaVlanQosMapping { from: *from, to: (*to).into() });
+    }
+    drop(entries);
+    Message::of(&request)
+}
+
+/// Returns the arguments for ip.
+pub(super) fn vlan_words(device: &str, map: &BTreeMap<u32, u8>) -> String {
+    let entries: Vec<String> = map.iter().map(|(from, to)| format!("{from}:{to}")).collect();
+    format!("link set dev {device} type vlan egress-qos-map {}", entries.join(" "))
+}
