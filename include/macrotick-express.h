@@ -250,8 +250,10 @@ static inline void macrotick_express_share_(struct macrotick_express *express)
 static inline int macrotick_express_bind_(struct macrotick_express *express, uint32_t queue, uint32_t mode)
 {
 	struct sockaddr_xdp address;
+	const struct timespec pause = { 0, 10000000 };
 	struct xdp_options options;
 	socklen_t size = sizeof(options);
+	int tries;
 
 	memset(&address, 0, sizeof(address));
 	address.sxdp_family = AF_XDP;
@@ -259,8 +261,13 @@ static inline int macrotick_express_bind_(struct macrotick_express *express, uin
 	address.sxdp_queue_id = queue;
 	/* In the driver, the kernel takes zero copy if the device has it. */
 	address.sxdp_flags = (uint16_t)(XDP_USE_NEED_WAKEUP | (mode == MACROTICK_EXPRESS_SKB ? XDP_COPY : 0));
-	if (bind(express->socket, (const struct sockaddr *)(const void *)&address, sizeof(address)) < 0)
-		return -errno;
+	/* The kernel frees the queue of a socket that was just closed a little later: wait up to a second. */
+	for (tries = 100; bind(express->socket, (const struct sockaddr *)(const void *)&address, sizeof(address)) < 0;
+	     tries--) {
+		if (errno != EBUSY || !tries)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
 	if (getsockopt(express->socket, SOL_XDP, XDP_OPTIONS, &options, &size) == 0)
 		express->zero_copy = options.flags & XDP_OPTIONS_ZEROCOPY ? 1 : 0;
 	return 0;

@@ -128,7 +128,7 @@ impl Hello {
 /// Returns a number of the running kernel and of this program's time namespace.
 fn host() -> u64 {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let namespace = std::fs::metadata("/proc/self/ns/time").map_or(0, |file| file.ino());
+    let namespace = std::fs::metadata("/proc/thread-self/ns/time").map_or(0, |file| file.ino());
     fnv1a(boot.into_iter().chain(namespace.to_be_bytes()))
 }
 

@@ -236,8 +236,8 @@ fn remark_on_stamps(socket: &SocketOptions, outcome: &Outcome, remarks: &mut Vec
             remarks.push(format!("{} of {sent} packets have no time stamp of {what}", sent - count));
         }
     };
-    tell(socket.stamps, count(|sample| sample.queued.ns().is_some()), "the queueing discipline");
-    tell(socket.stamps, count(|sample| sample.driver.ns().is_some()), "the driver");
+    tell(socket.stamps_out, count(|sample| sample.queued.ns().is_some()), "the queueing discipline");
+    tell(socket.stamps_out, count(|sample| sample.driver.ns().is_some()), "the driver");
 }
 
 /// The trace point of the in-packet trace, while a run has it.

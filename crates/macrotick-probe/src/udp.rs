@@ -62,8 +62,10 @@ pub struct SocketOptions {
     pub priority: Option<u8>,
     /// The interface of all packets.
     pub interface: Option<String>,
-    /// Whether the kernel stamps packets: at the queueing discipline, at the driver, and where they arrive.
+    /// Whether the kernel stamps packets where they arrive.
     pub stamps: bool,
+    /// Whether the kernel stamps packets at the queueing discipline and at the driver as well.
+    pub stamps_out: bool,
     /// Whether the device stamps packets, too.
     pub device_stamps: bool,
     /// Whether a wait spins instead of sleeping.
@@ -117,7 +119,8 @@ impl UdpPort {
         options: &SocketOptions,
         stop: Arc<Stop>,
     ) -> Result<UdpPort, ProbeError> {
-        Ok(UdpPort::new(open(at, options)?, false, clock, options, stop))
+        let socket = open(at, options)?;
+        Ok(UdpPort::new(socket, false, clock, options, stop))
     }
 
     fn new(socket: UdpSocket, connected: bool, clock: ClockName, options: &SocketOptions, stop: Arc<Stop>) -> UdpPort {
@@ -191,7 +194,7 @@ impl UdpPort {
         }
         let length = message.bytes;
         let Some(error) = error else { return Ok(None) };
-        if error.ee_origin == libc::SO_EE_ORIGIN_TXSTATUS {
+        if error.ee_origin == LAUNCH_TIME {
             return Ok(Some(Sent::LaunchMissed));
         }
         let (Some(stamps), Some(sequence)) = (stamps, sequence(&self.looped[..length])) else { return Ok(None) };
@@ -205,6 +208,8 @@ impl UdpPort {
     }
 }
 
+/// `SO_EE_ORIGIN_TXTIME`: the queueing discipline dropped the packet.
+const LAUNCH_TIME: u8 = 6;
 /// `SCM_TSTAMP_SCHED`: the stamp of the queueing discipline.
 const SCHEDULED: u32 = 1;
 
@@ -257,7 +262,7 @@ fn open(at: SocketAddr, options: &SocketOptions) -> Result<UdpSocket, ProbeError
         setsockopt(&socket, sockopt::TxTime, &launch)
             .map_err(failed("set SO_TXTIME (other clocks than CLOCK_MONOTONIC may need CAP_NET_ADMIN)"))?;
     }
-    if options.stamps || options.device_stamps {
+    if options.stamps || options.stamps_out || options.device_stamps {
         setsockopt(&socket, sockopt::Timestamping, &stamping(options)).map_err(failed("set SO_TIMESTAMPING"))?;
     }
     Ok(socket)
@@ -266,7 +271,7 @@ fn open(at: SocketAddr, options: &SocketOptions) -> Result<UdpSocket, ProbeError
 /// Returns the flags of `SO_TIMESTAMPING`. A stamp comes with a copy of its packet, which names the packet beyond doubt.
 fn stamping(options: &SocketOptions) -> TimestampingFlag {
     let mut flags = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
-    if options.stamps {
+    if options.stamps_out {
         flags |= libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_TX_SCHED;
     }
     if options.device_stamps {

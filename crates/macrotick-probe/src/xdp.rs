@@ -194,7 +194,7 @@ fn neighbour(socket: &UdpSocket, peer: Ipv4Addr, interface: &str) -> Result<[u8;
     let mut question = packet::blank(0, 0);
     Packet::new(Kind::Hello, ClockName::Monotonic, 0, 0).encode(&mut question);
     for _ in 0..TRIES {
-        let table = std::fs::read_to_string("/proc/net/arp").unwrap_or_default();
+        let table = std::fs::read_to_string("/proc/thread-self/net/arp").unwrap_or_default();
         if let Some(address) = entry(&table, peer, interface) {
             return Ok(address);
         }
@@ -205,7 +205,7 @@ fn neighbour(socket: &UdpSocket, peer: Ipv4Addr, interface: &str) -> Result<[u8;
     Err(ProbeError::NoNeighbour(peer, interface.into()))
 }
 
-/// Finds a complete entry in the kernel's table of neighbours (`/proc/net/arp`).
+/// Finds a complete entry in the kernel's table of neighbours (`/proc/net/arp`), which is that of the thread's namespace.
 fn entry(table: &str, peer: Ipv4Addr, interface: &str) -> Option<[u8; 6]> {
     /// `ATF_COM`: the address is known.
     const COMPLETE: u32 = 2;

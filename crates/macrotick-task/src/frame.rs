@@ -65,7 +65,8 @@ pub fn complete(frame: &mut [u8], ends: &Ends, payload: usize) -> Option<usize> 
     Some(length)
 }
 
-/// Returns the ends and the payload of a frame. `None`: it is no whole UDP datagram over IPv4, or a checksum is wrong.
+/// Returns the ends and the payload of a frame. `None`: it is no whole UDP datagram over IPv4, or the sum of its IPv4
+/// header is wrong. The sum of UDP is not judged: for a virtual interface, the kernel does not finish it.
 pub fn parse(frame: &[u8]) -> Option<(Ends, &[u8])> {
     let headers = frame.get(..HEADERS)?;
     let is_fragment = u16::from_be_bytes([headers[20], headers[21]]) & 0x3fff != 0;
@@ -80,9 +81,6 @@ pub fn parse(frame: &[u8]) -> Option<(Ends, &[u8])> {
         return None;
     }
     if checksum(sum(&headers[ETHERNET..ETHERNET + IPV4], 0)) != 0 {
-        return None;
-    }
-    if headers[UDP_SUM..UDP_SUM + 2] != [0, 0] && checksum(udp_sum(whole, udp)) != 0 {
         return None;
     }
     let address = |at: usize| Ipv4Addr::new(headers[at], headers[at + 1], headers[at + 2], headers[at + 3]);
@@ -166,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_byte_is_noticed() {
+    fn a_damaged_header_is_noticed() {
         let whole = frame(b"abcd");
-        // The hardware addresses have no sum of their own here: the device checks the frame.
-        for at in 12..whole.len() {
+        // Type, the whole IPv4 header, and the length of the datagram.
+        for at in (12..34).chain(38..40) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;
             assert_eq!(parse(&damaged), None, "byte {at}");
@@ -197,9 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_without_a_sum_is_accepted() {
+    fn an_unfinished_sum_is_accepted() {
         let mut frame = frame(b"abc");
-        frame[UDP_SUM..UDP_SUM + 2].fill(0);
+        frame[UDP_SUM..UDP_SUM + 2].fill(7);
         assert_eq!(parse(&frame), Some((ends(), &b"abc"[..])));
     }
 }
