@@ -24,8 +24,9 @@
  * express.socket, or take in each window what is there.
  *
  * A program on the device redirects UDP over IPv4 to one port, and passes all
- * other frames to the stack: those with a VLAN tag, IPv4 options, or fragments
- * too. The kernel removes the program when the process ends, however it ends.
+ * other frames to the stack. These include frames with a VLAN tag, with IPv4
+ * options, and fragments. The kernel removes the program when the process ends,
+ * also after SIGKILL.
  *
  * Frames of this path pass no queueing discipline, and therefore no gate. Send
  * in a window that the plan has for it.
@@ -125,9 +126,9 @@ static inline struct bpf_insn macrotick_insn_(int code, unsigned int to, unsigne
 #define MACROTICK_REDIRECT_PASS_	23
 
 /*
- * Writes the program: UDP over IPv4 to `port` goes to the socket of its receive
- * queue; everything else, and what comes on a queue without a socket, goes to
- * the stack. Constants are in network byte order, as the frame's fields are.
+ * Writes the program. UDP over IPv4 to `port` goes to the socket of its receive
+ * queue. Other frames go to the stack, and so do frames of a queue without a
+ * socket. Constants are in network byte order, as the frame's fields are.
  */
 static inline void macrotick_redirect_(struct bpf_insn *insn, int queues, uint16_t port)
 {

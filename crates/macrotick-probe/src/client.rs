@@ -16,7 +16,7 @@ use crate::samples::{Sample, MOST};
 const TRIES: usize = 5;
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What a client does.
+/// The work of a client.
 #[derive(Clone, Debug)]
 pub struct Course {
     /// Whether the server records the packets instead of answering them.
@@ -68,7 +68,7 @@ pub struct Traced {
 pub struct Outcome {
     /// The random number of the run.
     pub run: u64,
-    /// What the server said about itself.
+    /// The server's host and clock, as its greeting states them.
     pub server: Hello,
     /// Whether the clocks are common.
     pub common: Common,
@@ -82,9 +82,16 @@ pub struct Outcome {
     pub server_restarted: bool,
 }
 
-/// Runs a client: greets the server, sends, and collects. `run` is a random number.
-pub fn run(port: &mut dyn Port, course: &Course, mut pace: Pace, run: u64, own: &Hello) -> Result<Outcome, ProbeError> {
-    let server = greet(port, course.clock, run)?;
+/// Runs a client after its greeting: sends and collects. `run` is a random number; `own` and `server` are the greetings
+/// of both programs.
+pub fn run(
+    port: &mut dyn Port,
+    course: &Course,
+    mut pace: Pace,
+    run: u64,
+    own: &Hello,
+    server: Hello,
+) -> Result<Outcome, ProbeError> {
     let common = Common::of(course.clock, own, &server, course.assume_common_clock);
     let mut client = Client::new(port, course, run, common.holds());
     client.send_all(&mut pace)?;
@@ -99,8 +106,8 @@ pub fn run(port: &mut dyn Port, course: &Course, mut pace: Pace, run: u64, own: 
     Ok(Outcome { run, server, common, counts, samples, trace: client.trace, server_restarted })
 }
 
-/// Asks the server who it is, until it answers.
-fn greet(port: &mut dyn Port, clock: ClockName, run: u64) -> Result<Hello, ProbeError> {
+/// Greets the server until it answers.
+pub fn greet(port: &mut dyn Port, clock: ClockName, run: u64) -> Result<Hello, ProbeError> {
     let mut question = packet::blank(0, 0);
     Packet::new(Kind::Hello, clock, run, 0).encode(&mut question);
     let is_answer = |packet: &Packet, _: &[u8]| packet.kind == Kind::Welcome && packet.run == run;
@@ -230,7 +237,7 @@ impl<'a> Client<'a> {
         let mut packet = Packet::new(kind, self.course.clock, self.run, self.ledger.next());
         packet.nominal = nominal;
         let launch = self.course.launch.then_some(nominal);
-        // A refusal belongs to an earlier packet, and is told once.
+        // A refusal belongs to an earlier packet. The kernel reports it once.
         for _ in 0..2 {
             packet.sent = self.port.now();
             packet.encode(&mut self.out);

@@ -65,11 +65,11 @@ pub enum ProbeError {
     /// The kernel refused the policy or the CPU.
     #[error("cannot set {what}: {source}{remedy}")]
     Standing {
-        /// What was asked for, in words.
+        /// The policy or the CPU, in words.
         what: String,
         /// The kernel's error.
         source: io::Error,
-        /// What helps.
+        /// The remedy, behind a colon.
         remedy: &'static str,
     },
     /// The host could not be changed.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::packet::{ClockName, Kind, Packet};
 
-/// What a program says about its host and its clock.
+/// The host and the clock of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// A number of the running kernel and of the time namespace: equal for programs with one `CLOCK_MONOTONIC`.

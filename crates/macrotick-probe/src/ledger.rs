@@ -33,11 +33,11 @@ pub struct Counts {
     pub foreign: u64,
     /// Packets that the kernel did not take: the queue was full, or the interface was down.
     pub unsent: u64,
-    /// Answers that nobody listens at the port.
+    /// Messages that no program listens at the port.
     pub refused: u64,
     /// Packets that the queueing discipline dropped because of their launch time.
     pub launch_missed: u64,
-    /// Whole cycles whose nominal instants passed before the client woke up.
+    /// Whole cycles that passed before the client woke up.
     pub skipped_cycles: u64,
     /// Steps of a clock during the run. Kernel time stamps of these cycles are left out.
     pub clock_steps: u64,
@@ -51,7 +51,7 @@ pub struct Ledger {
     deadline: Duration,
     common_clock: bool,
     samples: Vec<Sample>,
-    /// Device stamps of packets whose answers are still missing: at the packet's number modulo the length.
+    /// The last stamps of the device, with the packet's number: at that number modulo the length.
     device: Vec<(u64, i64)>,
     highest: Option<u64>,
     counts: Counts,

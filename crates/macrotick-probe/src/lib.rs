@@ -82,17 +82,19 @@ pub fn run(options: &RunOptions, stop: &Arc<Stop>) -> Result<Finished, ProbeErro
     if course.size > most {
         return Err(ProbeError::TooLarge { size: course.size, most });
     }
-    let mut task = join(&options.policy)?;
-    standing::settle(&options.policy, options.cpu)?;
     let events = Events::start(course.trace, &mut remarks)?;
     let begin = sys::time_of(libc::CLOCK_REALTIME).as_nanos();
     let run = packet::run_id(begin);
+    // A task greets before it is ready: afterwards its jobs are under way.
+    let server = client::greet(&mut *port, course.clock, run)?;
+    let mut task = join(&options.policy)?;
+    standing::settle(&options.policy, options.cpu)?;
     let mut next_job = || next_job(task.as_mut());
     let pace = match &options.policy {
         Policy::Task(_) => Pace::Jobs(&mut next_job),
         _ => Pace::Grid(first(port.now(), options), options.interval),
     };
-    let mut outcome = client::run(&mut *port, course, pace, run, &own)?;
+    let mut outcome = client::run(&mut *port, course, pace, run, &own, server)?;
     let span_ns = (begin, sys::time_of(libc::CLOCK_REALTIME).as_nanos());
     events.finish(&mut outcome, &*port)?;
     drop(device);

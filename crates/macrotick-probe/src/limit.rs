@@ -7,7 +7,7 @@ pub struct RateLimit {
     cost: i64,
     /// The room of the bucket, in ns.
     room: i64,
-    /// What is in the bucket, in ns.
+    /// The content of the bucket, in ns.
     level: i64,
     /// The instant of the last question, in ns; `None` before the first one.
     last: Option<i64>,

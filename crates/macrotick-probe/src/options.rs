@@ -1,4 +1,4 @@
-//! What a user asks of the probe.
+//! The options of a client and of a server.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::xdp::Place;
 /// The port of a server.
 pub const PORT: u16 = 7600;
 
-/// What `probe run` does.
+/// The options of a client.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The server.
@@ -40,7 +40,7 @@ pub struct RunOptions {
     pub cmdline: String,
 }
 
-/// What `probe serve` does.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// The address to listen at.

@@ -31,7 +31,7 @@ pub const TRACE_SLOTS: u8 = 10;
 /// The largest payload of UDP over IPv4, in bytes.
 pub const LARGEST: usize = 65_507;
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A client asks the server for its [`crate::hello::Hello`].
@@ -64,7 +64,7 @@ pub enum ClockName {
 /// A decoded packet, without its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
     /// The clock of its instants.
     pub clock: ClockName,

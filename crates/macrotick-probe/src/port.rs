@@ -1,4 +1,4 @@
-//! What client and server need of a network: sending, receiving, and time stamps.
+//! The interface of client and server to a network: sending, receiving, and time stamps.
 
 use std::io;
 
@@ -17,7 +17,7 @@ pub struct Arrival {
     pub device: Option<i64>,
 }
 
-/// What a wait for a datagram ended with.
+/// The end of a wait for a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
     /// A datagram.
@@ -26,7 +26,7 @@ pub enum Receipt {
     Timeout,
     /// Time stamps of sent packets: [`Port::stamps`] has them.
     Stamps,
-    /// The answer that nobody listens at the port.
+    /// The message that no program listens at the port.
     Refused,
     /// The end of the run was asked for.
     Stopped,
@@ -43,7 +43,7 @@ pub enum Station {
     Device,
 }
 
-/// What the kernel told about a packet after it was sent.
+/// A message of the kernel about a packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// A time stamp of the packet with this number, in ns.
@@ -55,7 +55,7 @@ pub enum Sent {
 /// The reason why a packet was not sent.
 #[derive(Debug)]
 pub enum SendFault {
-    /// Nobody listened at the port before.
+    /// No program listened at the port before.
     Refused,
     /// The kernel did not take it: a queue is full, or the interface is down. The next one may pass.
     Untaken,
@@ -102,6 +102,6 @@ pub trait Port {
     /// Waits for a datagram until an instant of the grid's clock, in ns. It fails if the network is broken for good.
     fn receive(&mut self, bytes: &mut [u8], until: i64) -> io::Result<Receipt>;
 
-    /// Passes on what the kernel told about sent packets since the last call.
+    /// Passes on the messages of the kernel about sent packets since the last call.
     fn stamps(&mut self, tell: &mut dyn FnMut(Sent)) -> io::Result<()>;
 }

@@ -1,4 +1,4 @@
-//! What a server records of one-way packets, and the pages in which a client fetches it.
+//! The server's records of one-way packets, and the pages in which a client fetches them.
 
 use std::collections::VecDeque;
 

@@ -55,7 +55,7 @@ pub struct Thread {
     pub cpu: Option<u32>,
 }
 
-/// What the run was.
+/// The options of the run that matter for its results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(deny_unknown_fields)]
@@ -112,7 +112,7 @@ pub struct Results {
     pub resolution_in_ns: u32,
     /// The judged time, under the name `0`: the round trip, or for one way the time to the server.
     pub thread: BTreeMap<String, Thread>,
-    /// What the run was.
+    /// The options of the run.
     pub setup: Setup,
     /// Whether one-way times are known, and why.
     pub common_clock: Common,
@@ -128,11 +128,11 @@ pub struct Results {
     pub histogram_below: u64,
     /// The kernel events of the in-packet trace.
     pub events: Vec<Event>,
-    /// What the user should know about this run.
+    /// Remarks about this run for the user.
     pub remarks: Vec<String>,
 }
 
-/// What [`Results`] need beside the outcome.
+/// The circumstances of a run, beside its outcome.
 #[derive(Clone, Debug)]
 pub struct Circumstances {
     /// The command line.
@@ -151,7 +151,7 @@ pub struct Circumstances {
     pub interval: Option<Duration>,
     /// The bins of the histogram.
     pub bins: usize,
-    /// What the user should know.
+    /// Remarks for the user.
     pub remarks: Vec<String>,
 }
 
@@ -243,7 +243,7 @@ impl Results {
             ("reordered", counts.reordered.to_string().into(), "came after one that was sent later".into()),
             ("foreign", counts.foreign.to_string().into(), "no packets of this run, ignored".into()),
             ("unsent", bad(counts.unsent), "the queue was full, or the interface down".into()),
-            ("refused", bad(counts.refused), "nobody listened at the port".into()),
+            ("refused", bad(counts.refused), "no program listened at the port".into()),
             ("launch-missed", bad(counts.launch_missed), "dropped because of their launch time".into()),
             ("skipped-cycles", bad(counts.skipped_cycles), "the client woke up a cycle or more too late".into()),
             ("clock-steps", bad(counts.clock_steps), "a clock was set".into()),

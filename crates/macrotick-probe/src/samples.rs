@@ -78,13 +78,14 @@ impl Sample {
         before(self.driver) || before(self.there) || before(self.there_received)
     }
 
-    /// Returns the end of its way, after the nominal instant, in ns: the receipt of the answer, or for one way the
-    /// receipt by the server.
+    /// Returns the end of its way after the nominal instant, in ns. That is the receipt of the answer, or for one way
+    /// the receipt by the server.
     pub fn end(&self, one_way: bool) -> Option<i64> {
         if one_way { self.there_received } else { self.received }.ns()
     }
 
-    /// Returns the records as CSV: one line per packet, times in ns after the nominal instant, empty where unknown.
+    /// Returns the records as CSV, with one line per packet. Times are in ns after the nominal instant, and empty if
+    /// they are unknown.
     pub fn csv(samples: &[Sample], clock: ClockName) -> String {
         let clock = match clock {
             ClockName::Monotonic => "monotonic",

@@ -14,7 +14,7 @@ use crate::packet::{ClockName, Kind, Packet, HEADER, LARGEST};
 use crate::port::{Arrival, Port, Receipt, SendFault};
 use crate::records::{Record, Records};
 
-/// What a server did.
+/// The counts of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(deny_unknown_fields)]
@@ -77,8 +77,8 @@ impl Server {
         Served { unrecorded: self.records.unrecorded(), ..self.served }
     }
 
-    /// Handles a datagram. Returns the length of the answer, which then stands in the place of the datagram, except
-    /// for the instant at which it is sent: [`Server::stamp`] writes that.
+    /// Handles a datagram. Returns the length of its answer, which replaces the datagram in `bytes`. The instant of
+    /// its sending is still missing: [`Server::stamp`] writes it.
     fn handle(&mut self, bytes: &mut [u8], arrival: &Arrival) -> Option<usize> {
         let length = arrival.length.min(bytes.len());
         let Some(packet) = Packet::decode(&bytes[..length]) else {

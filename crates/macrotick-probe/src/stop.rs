@@ -15,7 +15,7 @@ use crate::port::Receipt;
 /// How often a wait that spins looks whether the run shall end.
 const SPINS: u32 = 1024;
 
-/// What ends a run: a signal, or another thread.
+/// The end of a run: by a signal, or by another thread.
 #[derive(Debug)]
 pub struct Stop {
     descriptor: Descriptor,
@@ -71,7 +71,7 @@ impl Stop {
     }
 }
 
-/// The waiting of a port. The end of the run is told once: afterwards a run can still fetch what is on its way.
+/// The waiting of a port. A run learns of its end once. Afterwards a run can still fetch what is on its way.
 #[derive(Debug)]
 pub struct Wait {
     stop: std::sync::Arc<Stop>,

@@ -12,7 +12,7 @@ use crate::samples::{Offset, Sample};
 pub struct Quantity {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Its ends, in words.
     pub about: &'static str,
     of: fn(&Sample) -> Option<i64>,
 }
@@ -53,7 +53,7 @@ pub const QUANTITIES: [Quantity; 13] = [
 pub struct Times {
     /// The name.
     pub name: &'static str,
-    /// What it is.
+    /// Its ends, in words.
     pub about: &'static str,
     /// The number of packets with this time.
     pub count: u64,

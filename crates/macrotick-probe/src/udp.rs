@@ -48,7 +48,7 @@ mod options {
     );
 }
 
-/// What the error queue of a packet may hold before the packet: the headers of Ethernet with tags, IPv6 and UDP.
+/// The most bytes before a packet in the error queue: the headers of Ethernet with tags, IPv6 and UDP.
 const HEADERS: usize = 128;
 /// The memory for packets in a socket, for bursts.
 const BUFFER: usize = 4 << 20;
@@ -82,7 +82,7 @@ pub struct UdpPort {
     /// The sender of the last datagram; `None` for a connected socket.
     peer: Option<SockaddrStorage>,
     connected: bool,
-    /// What the launch times must be shifted by: their clock minus the grid's.
+    /// The clock of launch times: that of the grid.
     launch: Option<ClockName>,
     clock: GridClock,
     wait: Wait,

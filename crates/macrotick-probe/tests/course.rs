@@ -33,7 +33,7 @@ struct Network {
     /// The clock's distance from `CLOCK_MONOTONIC`.
     offset: i64,
     fate: fn(u64) -> Vec<i64>,
-    /// What the kernel says to a packet.
+    /// The kernel's refusal of a packet.
     refusal: fn(u64) -> Option<SendFault>,
     /// When the clock is set, and by how much.
     set: Option<(i64, i64)>,
@@ -184,8 +184,13 @@ fn grid() -> Pace<'static> {
     Pace::Grid(FIRST, Duration::from_millis(1))
 }
 
+fn attempt(port: &mut dyn Port, course: &Course, pace: Pace) -> Result<Outcome, ProbeError> {
+    let server = client::greet(port, course.clock, RUN)?;
+    client::run(port, course, pace, RUN, &hello(1), server)
+}
+
 fn run(network: &mut Network, course: &Course) -> Outcome {
-    client::run(network, course, grid(), RUN, &hello(1)).unwrap()
+    attempt(network, course, grid()).unwrap()
 }
 
 fn offsets(outcome: &Outcome, of: fn(&Sample) -> Option<i64>) -> Vec<Option<i64>> {
@@ -283,7 +288,7 @@ fn packets_that_are_not_taken_are_no_losses() {
 fn a_broken_network_ends_the_run() {
     let mut network = Network::new(|_| vec![70_000]);
     network.refusal = |attempt| (attempt == 1).then(|| SendFault::Broken(io::Error::from_raw_os_error(libc::EACCES)));
-    let error = client::run(&mut network, &course(5), grid(), RUN, &hello(1)).unwrap_err();
+    let error = attempt(&mut network, &course(5), grid()).unwrap_err();
     assert!(matches!(error, ProbeError::Network(_)), "{error}");
 }
 
@@ -292,7 +297,7 @@ fn a_stopped_run_has_results() {
     let mut network = Network::new(|_| vec![70_000]);
     network.stop_at = FIRST + 2 * MS + 10_000;
     let outcome = run(&mut network, &Course { packets: None, ..course(0) });
-    // What is on its way still comes.
+    // Packets on their way still come.
     assert_eq!(outcome.counts, Counts { sent: 3, received: 3, ..Counts::default() });
 }
 
@@ -376,7 +381,7 @@ fn jobs_of_a_task_are_cycles() {
     let mut jobs = vec![Some((FIRST - 1_000, 0)), Some((FIRST + 2 * MS - 1_000, 3)), None].into_iter();
     let mut wait = || Ok(jobs.next().unwrap());
     let course = Course { burst: 2, ..course(100) };
-    let outcome = client::run(&mut network, &course, Pace::Jobs(&mut wait), RUN, &hello(1)).unwrap();
+    let outcome = attempt(&mut network, &course, Pace::Jobs(&mut wait)).unwrap();
     let nominal: Vec<i64> = outcome.samples.iter().map(|sample| sample.nominal - FIRST).collect();
     assert_eq!(nominal, [0, 0, 2 * MS, 2 * MS]);
     assert_eq!((outcome.counts.sent, outcome.counts.lost, outcome.counts.skipped_cycles), (4, 1, 3));
@@ -406,7 +411,7 @@ fn a_silent_server_is_an_error() {
             Ok(())
         }
     }
-    let error = client::run(&mut Silent(0), &course(1), grid(), RUN, &hello(1)).unwrap_err();
+    let error = attempt(&mut Silent(0), &course(1), grid()).unwrap_err();
     assert!(matches!(error, ProbeError::NoServer), "{error}");
 }
 

@@ -91,7 +91,7 @@ fn packets_come_back_with_all_stamps() {
                 .iter()
                 .map(|offset| offset.ns().unwrap_or_else(|| panic!("{listen}: a stamp is missing: {sample:?}")))
                 .collect();
-            // Kernel stamps are of another clock, whose distance is known to some 100 ns.
+            // Kernel stamps are on another clock. Its distance is known to some 100 ns.
             let ordered = all.windows(2).all(|pair| pair[0] <= pair[1] + 20_000);
             assert!(ordered && sample.turnaround.ns() > Some(0), "{listen}: {sample:?}");
         }

@@ -105,9 +105,9 @@ impl Express {
         }
     }
 
-    /// Sends a frame, with its Ethernet header. It fails with [`io::ErrorKind::WouldBlock`] while all frames are on
-    /// their way, with `EMSGSIZE` for an empty frame or one longer than [`LONGEST_FRAME`], and with `ENETDOWN` if the
-    /// device is down.
+    /// Sends a frame, with its Ethernet header. While all frames are on their way, it fails with
+    /// [`io::ErrorKind::WouldBlock`]. An empty frame, or one longer than [`LONGEST_FRAME`], fails with `EMSGSIZE`. If
+    /// the device is down, it fails with `ENETDOWN`.
     pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         // SAFETY: an open path, and a buffer of this length; the call refuses a length beyond its own.

@@ -35,7 +35,7 @@ impl Ends {
     }
 }
 
-/// Writes the headers of a frame whose payload stands behind them already, and returns the frame's length. `None`: the
+/// Writes the headers of a frame before its payload, which is there already, and returns the frame's length. `None`: the
 /// buffer or a datagram has no room for the payload.
 pub fn complete(frame: &mut [u8], ends: &Ends, payload: usize) -> Option<usize> {
     let length = HEADERS.checked_add(payload)?;
