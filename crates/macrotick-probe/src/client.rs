@@ -45,6 +45,17 @@ pub struct Course {
     pub assume_common_clock: bool,
 }
 
+impl Course {
+    /// Returns the kernel events that a packet has room for, with those of its answer.
+    pub fn slots(&self) -> u8 {
+        match (self.trace, self.one_way) {
+            (false, _) => 0,
+            (true, true) => TRACE_SLOTS,
+            (true, false) => 2 * TRACE_SLOTS,
+        }
+    }
+}
+
 /// Where the nominal instants come from.
 pub enum Pace<'a> {
     /// A grid: the next instant on the grid's clock in ns, and its step.
@@ -160,12 +171,7 @@ struct Client<'a> {
 
 impl<'a> Client<'a> {
     fn new(port: &'a mut dyn Port, course: &'a Course, run: u64, common: bool) -> Client<'a> {
-        let slots = match (course.trace, course.one_way) {
-            (false, _) => 0,
-            (true, true) => TRACE_SLOTS,
-            (true, false) => 2 * TRACE_SLOTS,
-        };
-        let out = packet::blank(course.size, slots);
+        let out = packet::blank(course.size, course.slots());
         let expected = usize::try_from(course.packets.unwrap_or(1 << 16).min(MOST)).expect("MOST is small");
         Client {
             ledger: Ledger::new(run, course.one_way, course.deadline, common, expected),

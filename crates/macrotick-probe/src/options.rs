@@ -6,7 +6,7 @@ use macrotick_model::Duration;
 
 use crate::client::Course;
 use crate::error::ProbeError;
-use crate::packet::{HEADER, LARGEST, SLOT, TRACE_SLOTS};
+use crate::packet::{HEADER, LARGEST, SLOT};
 use crate::samples::MOST;
 use crate::standing::Policy;
 use crate::udp::SocketOptions;
@@ -64,12 +64,7 @@ pub struct ServeOptions {
 impl RunOptions {
     /// Returns the size of a packet, with its trace.
     pub fn least_size(&self) -> usize {
-        let slots = match (self.course.trace, self.course.one_way) {
-            (false, _) => 0,
-            (true, true) => TRACE_SLOTS,
-            (true, false) => 2 * TRACE_SLOTS,
-        };
-        HEADER + usize::from(slots) * SLOT
+        HEADER + usize::from(self.course.slots()) * SLOT
     }
 
     /// Refuses what contradicts itself or exceeds a limit, before anything is opened.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use macrotick_fixtures::hold;
+use macrotick_fixtures::{hold, hold_schema, refusals, Side};
 use macrotick_model::Duration;
 use macrotick_probe::client::{self, Outcome, Pace};
 use macrotick_probe::hello::{Common, Hello};
@@ -452,6 +452,14 @@ fn results(course: &Course, outcome: &Outcome) -> Results {
         remarks: vec![text("a remark")],
     };
     Results::new(course, outcome, circumstances)
+}
+
+#[test]
+fn the_schema_is_that_of_the_types() {
+    hold_schema::<Results>("probe", "Results of macrotick probe run", Side::Written);
+    let outcome = run(&mut Network::new(troubled), &course(10));
+    let document: serde_json::Value = serde_json::from_str(&results(&course(10), &outcome).to_json()).unwrap();
+    assert_eq!(refusals("probe", &document), [""; 0]);
 }
 
 #[test]

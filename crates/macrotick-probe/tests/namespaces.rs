@@ -28,8 +28,11 @@ fn place(interface: &str, mode: Option<Mode>) -> Option<Place> {
     mode.map(|mode| Place { interface: interface.into(), queue: 0, mode })
 }
 
+/// The end of the server, and its thread: its counts, and its link afterwards.
+type Server = (Arc<Stop>, JoinHandle<(Served, String)>);
+
 /// The calling thread's namespace, with the server in another one. `None`: it needs root.
-fn connected(mode: Option<Mode>) -> Option<(Arc<Stop>, JoinHandle<(Served, String)>)> {
+fn connected(mode: Option<Mode>) -> Option<Server> {
     if unshare(CloneFlags::CLONE_NEWNET).is_err() {
         eprintln!("skipped: it needs root");
         return None;
