@@ -39,6 +39,9 @@
  * A program that `macrotick run` did not start joins the kernel's table by the
  * name of its entity. Then nothing is recorded.
  *
+ * A task that exchanges Ethernet frames without the network stack includes
+ * <macrotick-express.h>, which includes this header.
+ *
  * Header-only; C11 and C++11. With -std=c11 include it first, or define
  * _GNU_SOURCE or _DEFAULT_SOURCE. It needs <linux/macrotick.h>. Languages that
  * cannot include it call the functions of bindings/macrotick.c.

@@ -1,4 +1,4 @@
-//! Compiles the calls of `include/macrotick.h`.
+//! Compiles the calls of `include/macrotick.h` and `include/macrotick-express.h`.
 
 use std::path::Path;
 
@@ -14,7 +14,9 @@ fn main() {
         build.flag("-idirafter/usr/include").flag("-idirafter/usr/include/x86_64-linux-gnu");
     }
     build.compile("macrotick");
-    for file in [source, include.join("macrotick.h"), uapi.join("linux/macrotick.h")] {
+    for file in
+        [source, include.join("macrotick.h"), include.join("macrotick-express.h"), uapi.join("linux/macrotick.h")]
+    {
         println!("cargo::rerun-if-changed={}", file.display());
     }
 }

@@ -24,6 +24,16 @@ impl Discipline {
         Ok(Discipline::of(&state))
     }
 
+    /// Whether a program synchronises the clock.
+    pub fn is_synchronised(&self) -> bool {
+        self.synchronised
+    }
+
+    /// Returns the kernel's estimate of the clock's error.
+    pub fn estimated_error(&self) -> Duration {
+        self.estimated_error
+    }
+
     /// Decodes the structure. `adjtimex(2)` returns `TIME_ERROR` for more reasons than this flag, so it is not used.
     /// Errors are in microseconds.
     fn of(state: &libc::timex) -> Discipline {

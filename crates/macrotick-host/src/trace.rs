@@ -25,22 +25,33 @@ pub struct Instance {
 impl Instance {
     /// Makes the instance and configures it for switches and forks. Tracing is still off.
     pub fn prepare() -> Result<Instance, HostFailure> {
+        Instance::make(INSTANCE, &["sched/sched_switch", "sched/sched_process_fork"])
+    }
+
+    /// Makes an instance of another name for one event. Tracing is still off. `None`: the kernel has no such event.
+    pub fn of_event(name: &str, event: &str) -> Result<Option<Instance>, HostFailure> {
         let mount = Mount::if_missing().map_err(HostFailure::file("mount", ROOT))?;
-        let directory = Path::new(ROOT).join(INSTANCE);
+        if !Path::new(ROOT).join("events").join(event).exists() {
+            return Ok(None);
+        }
+        let mut instance = Instance::make(&format!("instances/{name}"), &[event])?;
+        instance._mount = mount;
+        Ok(Some(instance))
+    }
+
+    fn make(name: &str, events: &[&str]) -> Result<Instance, HostFailure> {
+        let mount = Mount::if_missing().map_err(HostFailure::file("mount", ROOT))?;
+        let directory = Path::new(ROOT).join(name);
         // A killed run may have left one. The lock ensures that no other run uses it.
         let _ = fs::remove_dir(&directory);
         fs::create_dir(&directory).map_err(HostFailure::file("make", directory.as_path()))?;
         let instance = Instance { directory, _mount: mount };
-        for (file, value) in [
-            ("tracing_on", "0"),
-            ("trace_clock", "mono"),
-            ("options/overwrite", "0"),
-            ("buffer_size_kb", BUFFER_KB),
-            ("events/sched/sched_switch/enable", "1"),
-            ("events/sched/sched_process_fork/enable", "1"),
-        ] {
+        for (file, value) in
+            [("tracing_on", "0"), ("trace_clock", "mono"), ("options/overwrite", "0"), ("buffer_size_kb", BUFFER_KB)]
+        {
             instance.write(file, value)?;
         }
+        events.iter().try_for_each(|event| instance.write(&format!("events/{event}/enable"), "1"))?;
         Ok(instance)
     }
 

@@ -753,7 +753,7 @@ fn a_trace_shows_the_tasks() -> Verdict {
 fn the_header_is_clean_c_and_cpp() -> Verdict {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Two source files, one program: there must be one context.
-    let unit = "#include <macrotick.h>\n#include <assert.h>\n";
+    let unit = "#include <macrotick-express.h>\n#include <assert.h>\n";
     let first = "int other(void);\nint main(void) { struct macrotick_job job; struct macrotick_entity_stats stats; \
                  macrotick_context_.joined = 7; macrotick_context_.device = -1; return !(other() == 7 && macrotick_join(\"a\") == -EALREADY && macrotick_ready() == 0 && \
                  macrotick_stats(&stats) == -ENOTSUP && macrotick_leave() == 0 && macrotick_wait(&job) == -ENOTCONN && \

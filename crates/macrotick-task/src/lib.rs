@@ -14,16 +14,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A task can also exchange Ethernet frames without the network stack: [`Express`], with [`frame`] for UDP.
+//!
 //! The same program runs under every backend. The calls are those of `include/macrotick.h`, which explains them;
 //! `docs/reference/task-interface.md` says what belongs where.
 
 mod calls;
+pub mod express;
+pub mod frame;
 
 use std::ffi::CString;
 use std::io;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+pub use express::Express;
 pub use macrotick_uapi::Stats;
 
 /// A job that [`Task::wait`] returns. Instants are nanoseconds of `CLOCK_MONOTONIC`.
@@ -151,5 +156,29 @@ fn check(result: i32) -> io::Result<()> {
     match result {
         0.. => Ok(()),
         error => Err(io::Error::from_raw_os_error(-error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+
+    /// Compiles a text in C with the headers of a task; the error has the compiler's output.
+    pub(crate) fn compiles(source: &str) -> Result<(), String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut compiler = Command::new("cc")
+            .args(["-fsyntax-only", "-x", "c", "-", "-I"])
+            .arg(root.join("include"))
+            .arg("-I")
+            .arg(root.join("kernel/overlay/include/uapi"))
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("cc");
+        compiler.stdin.take().expect("a pipe").write_all(source.as_bytes()).expect("written");
+        let output = compiler.wait_with_output().expect("an end");
+        output.status.success().then_some(()).ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }

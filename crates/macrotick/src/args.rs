@@ -9,6 +9,8 @@ use macrotick_lab::Flavor;
 use macrotick_model::{Backend, Duration, Experiment};
 use macrotick_plan::Solver;
 
+use crate::probe_args::ProbeArgs;
+
 /// Time-triggered, mixed-criticality real-time Linux: plan, check, run and report a system.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, subcommand_value_name = "VERB", after_help = exit_codes())]
@@ -68,6 +70,8 @@ pub enum Verb {
     Hook(HookArgs),
     /// Write the preload library that runs programs for SCHED_FIFO under SCHED_DS
     RtLib(RtLibArgs),
+    /// Measure a network path: round trips and one way, with time stamps at every station
+    Probe(ProbeArgs),
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
     /// Write the manual pages

@@ -41,6 +41,17 @@ pub enum CliError {
     /// A container is refused, or the hook could not be installed.
     #[error(transparent)]
     Hook(#[from] macrotick_hook::HookError),
+    /// The probe failed.
+    #[error(transparent)]
+    Probe(#[from] macrotick_probe::ProbeError),
+    /// A server of the probe has no known address.
+    #[error("no address of `{}`: {source}", shortened(.name))]
+    NoServer {
+        /// The name.
+        name: String,
+        /// The reason.
+        source: std::io::Error,
+    },
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] macrotick_lab::LabError),
@@ -121,8 +132,10 @@ impl CliError {
             | CliError::OtherDocument { .. }
             | CliError::NoKey { .. }
             | CliError::NoRecords { .. }
+            | CliError::NoServer { .. }
             | CliError::Mismatch(_) => 2,
             CliError::Node(error) if error.is_about_the_plan() => 2,
+            CliError::Probe(error) if error.is_about_the_input() => 2,
             _ => 3,
         }
     }

@@ -8,6 +8,7 @@ mod described;
 mod error;
 mod host;
 mod input;
+mod probe_args;
 mod progress;
 mod results;
 mod service;
@@ -97,6 +98,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Stop => verbs::stop::execute(),
         Verb::Hook(args) => verbs::hook::execute(args),
         Verb::RtLib(args) => verbs::rt_lib::execute(args),
+        Verb::Probe(args) => verbs::probe::execute(args),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Man(args) => verbs::man::execute(args),
     }

@@ -25,7 +25,7 @@ fn every_page_is_written_and_formats_without_a_warning() {
     let verbs =
         ["admit", "apply", "check", "compare", "explain", "hook", "hook-add", "hook-install", "hook-run", "lab"];
     let lab = ["lab-exec", "lab-kernel"];
-    let rest = ["observe", "plan", "report", "rt-lib", "run", "status", "stop"];
+    let rest = ["observe", "plan", "probe", "probe-run", "probe-serve", "report", "rt-lib", "run", "status", "stop"];
     let pages = verbs.iter().chain(&lab).chain(&rest).map(|verb| format!("macrotick-{verb}"));
     assert_eq!(names, std::iter::once("macrotick".to_owned()).chain(pages).collect::<Vec<_>>());
 }

@@ -10,6 +10,7 @@ pub mod lab;
 pub mod man;
 pub mod observe;
 pub mod plan;
+pub mod probe;
 pub mod report;
 pub mod rt_lib;
 pub mod run;
