@@ -19,8 +19,10 @@ pub(crate) fn run(queues: &mut Queues) {
     // The intervals since something was queued or sent.
     let mut idle = 0;
     loop {
-        // The timer of the entry comes before an arrival at the same instant.
-        let mut active = drain(queues, &mut budgets, now);
+        // The qdisc runs when an entry begins, and after each arrival. Each run can charge the budgets, so that there
+        // must be no other. The timer of the entry comes before an arrival at the same instant.
+        let begins = port.gates.as_ref().is_some_and(|gates| gates.interval(now).begin == now);
+        let mut active = begins && drain(queues, &mut budgets, now);
         while queues.arrival() == Some(now) {
             queues.admit();
             drain(queues, &mut budgets, now);

@@ -76,7 +76,7 @@ pub(super) fn check(
     span: i64,
     violations: &mut Vec<Violation>,
 ) {
-    sum(port, occurrences, span, violations);
+    sum(port, slots, occurrences, span, violations);
     overlaps(port, slots, occurrences, violations);
     let mut seen = HashSet::new();
     for (class, named) in port.classes.iter().enumerate() {
@@ -96,10 +96,13 @@ pub(super) fn check(
     }
 }
 
-fn sum(port: &Port, occurrences: &[Occurrence], span: i64, violations: &mut Vec<Violation>) {
+fn sum(port: &Port, slots: &[Slot], occurrences: &[Occurrence], span: i64, violations: &mut Vec<Violation>) {
     let sum: i128 = occurrences.iter().map(|slot| i128::from(slot.end - slot.begin)).sum();
     if sum > i128::from(span) {
-        let (sum, cycle) = (nanos(i64::try_from(sum).unwrap_or(i64::MAX)), nanos(span));
+        // The cycle of the slots divides the span.
+        let cycle = slots.iter().try_fold(nanos(1), |cycle, slot| cycle.lcm(slot.period)).unwrap_or(nanos(span));
+        let sum = sum / i128::from(span / cycle.as_nanos());
+        let sum = nanos(i64::try_from(sum).unwrap_or(i64::MAX));
         violations.push(Violation::SlotSum { interface: port.name.clone(), sum, cycle });
     }
 }

@@ -87,7 +87,7 @@ fn options_that_are_damaged() {
     let fine = order.interface(0, &[order.option(9, &[39])]);
     assert_eq!(fails(&file(fine, vec![])).1, "byte 28: if_tsresol is finer than 10^-38 s");
     let far = order.interface(0, &[order.option(14, &order.eight(i64::MAX as u64))]);
-    assert_eq!(fails(&file(far, order.enhanced(0, 0, &[]))).1, "byte 60: the time stamp is out of range");
+    assert_eq!(fails(&file(far, order.enhanced(0, 0, &[]))).1, "byte 64: the time stamp is out of range");
     let simple = order.block(3, &[order.four(60), vec![0; 56]]);
     let interface = order.interface(0, &[]);
     assert_eq!(fails(&file(interface, simple)).1, "byte 52: the simple packet block is shorter than its frame");
@@ -112,13 +112,15 @@ fn random_bytes_never_panic() {
             2 => classic(order, 0xa1b2_cd34, (1, 2), &udp(Some(6), 5000, &[3; 30])),
             _ => (0..random.bits() % 300).map(|_| random.bits() as u8).collect(),
         };
-        for _ in 0..random.bits() % 6 {
+        for _ in 0..random.bits() % 3 {
             let at = random.bits() as usize % file.len().max(1);
             if let Some(byte) = file.get_mut(at) {
                 *byte = [0, 1, 0xff, random.bits() as u8][random.bits() as usize % 4];
             }
         }
-        file.truncate(file.len() - random.bits() as usize % (file.len() / 8 + 1));
+        if random.bits() % 4 == 0 {
+            file.truncate(random.bits() as usize % (file.len() + 1));
+        }
         let expectation = Expectation {
             whole: random.bits() % 2 == 0,
             clock: ns(random.bits() as i64),
