@@ -9,6 +9,7 @@ mod budgets;
 mod chains;
 mod domains;
 mod jobs;
+pub mod network;
 mod parallel;
 mod pools;
 mod sync;

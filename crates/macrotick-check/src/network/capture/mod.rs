@@ -1,0 +1,13 @@
+//! The judge of captures: it reads the frames of a pcapng or pcap file, and compares their time stamps with the gates.
+
+mod classify;
+mod judge;
+mod packet;
+mod reader;
+mod sequence;
+
+pub use classify::{Classifier, Rule, UnknownClass};
+pub use judge::{judge_capture, Bursts, CaptureVerdict, ClassCapture, Expectation, Gaps, Outside, Stray, StrayKind};
+pub use packet::{Packet, Vlan};
+pub use reader::{Capture, CaptureError, CapturedFrame};
+pub use sequence::{Numbering, Sequence, Width};

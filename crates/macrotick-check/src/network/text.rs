@@ -1,0 +1,145 @@
+//! The verdicts as text.
+
+use std::fmt;
+
+use super::capture::{Bursts, CaptureVerdict, ClassCapture, Gaps, Numbering, Outside, Stray, StrayKind};
+use super::plan::{ClassLoad, FlowVerdict, InterfaceVerdict, NetworkVerdict};
+use macrotick_model::Duration;
+
+/// The number of violations in the text. More are only counted.
+const SHOWN: usize = 50;
+
+impl fmt::Display for NetworkVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.violations.len() {
+            0 => writeln!(f, "network: feasible")?,
+            1 => writeln!(f, "network: not feasible: 1 violation")?,
+            count => writeln!(f, "network: not feasible: {count} violations")?,
+        }
+        for violation in self.violations.iter().take(SHOWN) {
+            writeln!(f, "  {violation}")?;
+        }
+        if self.violations.len() > SHOWN {
+            writeln!(f, "  and {} more", self.violations.len() - SHOWN)?;
+        }
+        self.interfaces.iter().try_for_each(|interface| load(f, interface))?;
+        if self.flows.is_empty() {
+            return Ok(());
+        }
+        let width = self.flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0).max("flow".len());
+        writeln!(f, "{:<width$} {:>8} {:>12} {:>12}", "flow", "messages", "latency", "slack")?;
+        for FlowVerdict { name, messages, latency, slack, .. } in &self.flows {
+            writeln!(f, "{name:<width$} {messages:>8} {:>12} {:>12}", time(*latency), time(*slack))?;
+        }
+        Ok(())
+    }
+}
+
+fn load(f: &mut fmt::Formatter<'_>, interface: &InterfaceVerdict) -> fmt::Result {
+    let InterfaceVerdict { name, hyperperiod, classes, slots } = interface;
+    write!(f, "interface {name}: repeats after {hyperperiod}")?;
+    match *slots > 0.0 {
+        true => writeln!(f, ", slots take {}", percent(*slots))?,
+        false => writeln!(f)?,
+    }
+    for ClassLoad { name: class, frames, waited, queued, utilisation, open } in classes {
+        writeln!(
+            f,
+            "  class {class}: {frames} {}, {} of the link, open {}, at most {waited} in the queue, {queued} waiting",
+            plural(*frames as u64, "frame"),
+            percent(*utilisation),
+            percent(*open)
+        )?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for CaptureVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CaptureVerdict { interface, frames, other, untimed, unclassified, classes, strays } = self;
+        let result = match (*frames, self.is_clean()) {
+            (0, _) => "no frame to judge",
+            (_, true) => "all frames in their windows and slots",
+            (_, false) => "not all frames in their windows and slots",
+        };
+        writeln!(f, "capture of {interface}: {frames} {}: {result}", plural(*frames, "frame"))?;
+        for (count, what) in [
+            (*unclassified, "without a traffic class"),
+            (*untimed, "without a usable time stamp"),
+            (*other, "of other interfaces, not judged"),
+        ] {
+            if count > 0 {
+                writeln!(f, "  {count} {} {what}", plural(count, "frame"))?;
+            }
+        }
+        classes.iter().try_for_each(|result| class(f, result))?;
+        strays.iter().try_for_each(|one| stray(f, one))
+    }
+}
+
+fn class(f: &mut fmt::Formatter<'_>, class: &ClassCapture) -> fmt::Result {
+    let ClassCapture { name, frames, inside, early, late, closed, .. } = class;
+    write!(f, "  class {name}: {frames} {}, {inside} in their windows", plural(*frames, "frame"))?;
+    outside(f, early, "early")?;
+    outside(f, late, "late")?;
+    if *closed > 0 {
+        write!(f, ", {closed} although the gate never opens")?;
+    }
+    outside(f, &class.outside_slots, "outside their slots")?;
+    outside(f, &class.foreign_slots, "in slots of other classes")?;
+    writeln!(f)?;
+    if let Some(Gaps { least, greatest, mean }) = class.gaps {
+        writeln!(f, "    gaps: least {least}, mean {mean}, greatest {greatest}")?;
+    }
+    if let Some(Bursts { cycles, empty, least, most }) = class.bursts {
+        let cycle = plural(cycles, "cycle");
+        writeln!(f, "    bursts: {least} to {most} frames per cycle in {cycles} {cycle}, {empty} without a frame")?;
+    }
+    if let Some(Numbering { lost, duplicate, reordered, unnumbered }) = class.numbers {
+        write!(f, "    numbers: {lost} lost, {duplicate} duplicate, {reordered} reordered")?;
+        match unnumbered {
+            0 => writeln!(f)?,
+            count => writeln!(f, ", {count} {} too short for a number", plural(count, "frame"))?,
+        }
+    }
+    Ok(())
+}
+
+fn outside(f: &mut fmt::Formatter<'_>, outside: &Outside, what: &str) -> fmt::Result {
+    match outside.frames {
+        0 => Ok(()),
+        frames => write!(f, ", {frames} {what} by at most {}", outside.worst),
+    }
+}
+
+fn stray(f: &mut fmt::Formatter<'_>, stray: &Stray) -> fmt::Result {
+    let Stray { number, class, kind, group, by, cycle, at } = stray;
+    write!(f, "  frame {number}, class `{class}`, cycle {cycle} at {at}: ")?;
+    match kind {
+        StrayKind::Early => writeln!(f, "{by} before its gate opens"),
+        StrayKind::Late => writeln!(f, "{by} after its gate has closed"),
+        StrayKind::Closed => writeln!(f, "the gate of its class never opens"),
+        StrayKind::OutsideSlots => writeln!(f, "{by} outside the slots of its class"),
+        StrayKind::ForeignSlot => {
+            writeln!(f, "{by} in the slot of group `{}`", group.as_deref().unwrap_or("unknown"))
+        }
+    }
+}
+
+fn time(time: Option<Duration>) -> String {
+    time.map_or("none".into(), |time| time.to_string())
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 {
+        noun.to_owned()
+    } else {
+        format!("{noun}s")
+    }
+}
+
+/// Formats a share in tenths of a percent, rounded up, so that no load looks smaller than it is. The small subtrahend
+/// keeps a tenth that a float represents slightly too large.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", (share * 1000.0 - 1e-6).ceil().max(0.0) / 10.0)
+}
