@@ -7,6 +7,7 @@ use macrotick_model::Duration;
 
 use crate::cgroup::{GroupFault, Owner};
 use crate::network::NetworkFault;
+use crate::profile::ProfileFault;
 use crate::sys::Standing;
 
 /// The reason why this host cannot be read or changed. Earlier changes of the same operation are reverted.
@@ -65,6 +66,9 @@ pub enum HostFailure {
     /// The runner cannot make the network namespaces.
     #[error("cannot make the network namespaces: {0}")]
     Network(NetworkFault),
+    /// The set-up of the host for a plan failed.
+    #[error("profile: {0}")]
+    Profile(ProfileFault),
     /// A pool or group has no control group.
     #[error("{owner}: {fault}")]
     Group {

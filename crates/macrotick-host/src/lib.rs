@@ -12,6 +12,7 @@
 //! | [`kernel_threads`] | threads of the kernel, by name, and as members of groups |
 //! | [`network`] | network namespaces |
 //! | [`settings`] | settings of the whole host, and their holders |
+//! | [`profile`] | the set-up of the host for a plan: interrupts, kernel threads, CPUs |
 //! | [`lock`], [`state`] | the run or deployment on this host, and its last published state |
 //! | [`device`] | `/dev/macrotick` |
 //! | [`present`] | the promises on this host, as read and as input of the analysis |
@@ -32,6 +33,7 @@ pub mod lock;
 pub mod network;
 pub mod present;
 pub mod proc;
+pub mod profile;
 pub mod settings;
 pub mod state;
 pub mod sys;

@@ -116,6 +116,11 @@ impl Profile {
     /// The word that leaves the governor as it is.
     const KEEP: &'static str = "keep";
 
+    /// Returns whether the profile changes something under a backend.
+    pub fn changes_something(&self, backend: Backend) -> bool {
+        self.settings(backend) != Profile::like(SetUp::None).settings(backend)
+    }
+
     /// Returns whether the CPUs become an isolated partition.
     pub fn has_partition(&self) -> bool {
         self.partition.unwrap_or(self.like == SetUp::Isolation)
@@ -200,6 +205,9 @@ mod tests {
         assert_eq!((settings.interrupts, settings.softirqs), (Serving::Fixed(85), Serving::Keep));
         assert_eq!((settings.governor, settings.idle_latency), (None, IdleLatency::Most(Duration::from_micros(10))));
         assert!(settings.shield_interrupts && !settings.partition);
+        let changes = |text| like(text).changes_something(Backend::Fifo);
+        assert!(!changes("none") && !changes("{devices: [eth1]}"));
+        assert!(changes("real-time") && changes("{softirqs: 95}"));
     }
 
     #[test]

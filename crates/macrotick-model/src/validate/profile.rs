@@ -37,8 +37,8 @@ impl Rules<'_> {
                 "task `{}` has `supply: deadline`, which needs a scheduling domain: isolated CPUs have none",
                 task.name
             );
-            let needs = ["profile.like", "profile.partition", "profile.cpus", TASK_NAMES, "tasks"];
-            self.add("profile", &needs, text).hint =
+            let needs = ["profile.like", "profile.cpus", TASK_NAMES, "tasks"];
+            self.add("profile.partition", &needs, text).hint =
                 Some("add `partition: false`, or choose other CPUs in `cpus` of the profile".into());
         }
     }
