@@ -4,7 +4,9 @@
 
 use crate::keys::{beside_name, Field, Text};
 use crate::parse::Context;
-use crate::system::{Chain, GivenWindow, Group, GroupTask, Load, Process, Profile, Program, SetUp, System, Task, Windows};
+use crate::system::{
+    Chain, GivenWindow, Group, GroupTask, Load, Process, Profile, Program, SetUp, System, Task, Windows,
+};
 use crate::time::Duration;
 
 /// Builds a value with the decoder, from these keys.

@@ -36,8 +36,8 @@ pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
     Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, GivenWindow, Group, GroupTask,
-    GroupThread, Gumbel, IdleLatency, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Placed, Policy, Pool,
-    PoolOrder, Process, Profile, ProfileSettings, Program, Reservation, Serving, SetUp, Supply, SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Windows,
-    Workload,
+    GroupThread, Gumbel, IdleLatency, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Placed,
+    Policy, Pool, PoolOrder, Process, Profile, ProfileSettings, Program, Reservation, Serving, SetUp, Supply,
+    SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Windows, Workload,
 };
 pub use time::{Duration, Instant};

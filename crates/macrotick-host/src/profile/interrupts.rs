@@ -48,7 +48,8 @@ pub(super) fn of_device(access: &dyn Access, name: &str) -> Vec<u32> {
 /// Returns the settings of the CPUs of interrupts. `own` are those of the devices.
 pub(super) fn affinities(needs: &Needs, own: &[u32]) -> Vec<Item> {
     let mut items = Vec::new();
-    let list = |number: u32| Target::file(Path::new(INTERRUPTS).join(format!("{number}/smp_affinity_list")), Format::List);
+    let list =
+        |number: u32| Target::file(Path::new(INTERRUPTS).join(format!("{number}/smp_affinity_list")), Format::List);
     if needs.settings.interrupt_affinity {
         let cpus = Value::Text(sys::cpu_list(needs.cpus.as_slice()));
         items.extend(own.iter().map(|number| Item::wish("interrupt-affinity", list(*number), cpus.clone())));

@@ -96,6 +96,21 @@ impl InForce {
         &self.observed
     }
 
+    /// Returns a line for each setting that changed, and for each one that the host does not have.
+    pub fn changes(&self) -> impl Iterator<Item = String> + '_ {
+        let name = &self.observed.name;
+        let line = move |setting: &SettingInForce| match setting {
+            SettingInForce { name: setting, absent: Some(reason), .. } => {
+                Some(format!("profile `{name}`: {setting} is not set: {reason}"))
+            }
+            SettingInForce { name: setting, before: Some(before), value: Some(value), .. } if before != value => {
+                Some(format!("profile `{name}`: {setting} is {value} until the end (before: {before})"))
+            }
+            _ => None,
+        };
+        self.observed.settings.iter().filter_map(line)
+    }
+
     /// Returns remarks about priorities against the order of the plan.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
@@ -229,7 +244,10 @@ fn wanted<'a>(request: &Request<'a>) -> Option<&'a Profile> {
 fn devices(profile: &Profile, access: &dyn Access) -> Result<Vec<String>, ProfileFault> {
     let all = access.names(Path::new("/sys/class/net"));
     if profile.devices.is_empty() {
-        return Ok(all.into_iter().filter(|name| access.target(&interrupts::device(name).join("device")).is_some()).collect());
+        return Ok(all
+            .into_iter()
+            .filter(|name| access.target(&interrupts::device(name).join("device")).is_some())
+            .collect());
     }
     match profile.devices.iter().find(|name| !all.contains(name)) {
         Some(device) => Err(ProfileFault::NoDevice { device: device.clone(), there: all.join(", ") }),

@@ -35,8 +35,7 @@ impl Record {
         if self.changes.is_empty() {
             return;
         }
-        let mut left: Vec<Change> =
-            self.changes.drain(..).rev().filter(|change| !change.restore(access)).collect();
+        let mut left: Vec<Change> = self.changes.drain(..).rev().filter(|change| !change.restore(access)).collect();
         left.reverse();
         self.changes = left;
         self.holder = None;

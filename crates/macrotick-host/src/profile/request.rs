@@ -89,13 +89,16 @@ impl<'a> Needs<'a> {
         access: &'a dyn Access,
     ) -> Result<Needs<'a>, ProfileFault> {
         let settings = profile.settings(request.backend);
-        let all = if profile.cpus.is_empty() { request.system.cpus.iter().copied().collect() } else { profile.cpus.clone() };
+        let all =
+            if profile.cpus.is_empty() { request.system.cpus.iter().copied().collect() } else { profile.cpus.clone() };
         if let Some(cpu) = all.as_slice().iter().find(|cpu| !request.online.contains(cpu)) {
             return Err(ProfileFault::Offline(*cpu));
         }
         let others = request.online.iter().copied().filter(|cpu| !all.contains(*cpu)).collect();
         let served = request.system.groups.iter().flat_map(|group| {
-            full_names(&group.kernel_threads, &group.cpus).map(|thread| (thread, group.name.clone())).collect::<Vec<_>>()
+            full_names(&group.kernel_threads, &group.cpus)
+                .map(|thread| (thread, group.name.clone()))
+                .collect::<Vec<_>>()
         });
         let served = served.collect();
         let mut remarks = Vec::new();

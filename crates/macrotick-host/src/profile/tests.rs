@@ -290,7 +290,8 @@ fn gone() -> Holder {
 
 #[test]
 fn each_profile_makes_its_changes() {
-    for (name, profile) in ["real-time", "affinity", "isolation", "macrotick"].map(|name| (name, name)).into_iter().chain([("all", ALL)])
+    for (name, profile) in
+        ["real-time", "affinity", "isolation", "macrotick"].map(|name| (name, name)).into_iter().chain([("all", ALL)])
     {
         let host = Rc::new(Fake::new(&format!("golden-{name}")));
         let system = system(profile);
@@ -422,7 +423,8 @@ fn a_thread_with_the_number_of_another_one_stays() {
 fn a_host_has_one_profile_at_a_time() {
     let host = Rc::new(Fake::new("one"));
     let force = in_force(&host, "real-time");
-    let expected = format!("the profile of s (process {}) is in force: a host has one profile at a time", std::process::id());
+    let expected =
+        format!("the profile of s (process {}) is in force: a host has one profile at a time", std::process::id());
     assert_eq!(told(&host, "affinity"), expected);
     assert_eq!(host.text("proc/irq/24/smp_affinity_list"), "0-3");
     drop(force);
@@ -460,7 +462,8 @@ fn a_thread_of_a_group_keeps_its_policy() {
     let force = InForce::take_from(host.clone(), &request(&system, Backend::Kernel), Holder::this_process("s"));
     let force = force.unwrap_or_else(|fault| panic!("{fault}")).unwrap();
     let absent = |setting: &&SettingInForce| setting.absent.as_deref() == Some("group `net` serves the thread");
-    let names: Vec<&str> = force.observed().settings.iter().filter(absent).map(|setting| setting.name.as_str()).collect();
+    let names: Vec<&str> =
+        force.observed().settings.iter().filter(absent).map(|setting| setting.name.as_str()).collect();
     assert_eq!(names, ["policy of irq/24-eth1-TxR", "policy of ksoftirqd/1"]);
     assert_eq!(host.standing_of(11), "SCHED_OTHER 0");
 }

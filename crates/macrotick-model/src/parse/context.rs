@@ -120,7 +120,8 @@ impl Context {
         match (object.short, &node.value) {
             (Some(short), _) if is_word && !matches!(node.value, Value::Map(_)) => {
                 let text = format!("{} must be a word or a mapping, this is {}", object.what, node.kind());
-                let hint = format!("write a word, which is its `{short}`, or a mapping with the keys {}", quoted(&known));
+                let hint =
+                    format!("write a word, which is its `{short}`, or a mapping with the keys {}", quoted(&known));
                 self.refuse(path, node.at, text, Some(hint));
                 None
             }

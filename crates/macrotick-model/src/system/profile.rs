@@ -133,9 +133,8 @@ impl Profile {
         let like = self.like;
         let (some, bound) = (like != Bare, !matches!(like, Bare | SetUp::RealTime));
         let (isolates, ours) = (like == Isolation, like == Macrotick);
-        let serving = |given: Option<Serving>, above: bool| {
-            given.unwrap_or(if above { Serving::Above } else { Serving::Keep })
-        };
+        let serving =
+            |given: Option<Serving>, above: bool| given.unwrap_or(if above { Serving::Above } else { Serving::Keep });
         let idle = if ours { IdleLatency::Most(Duration::ZERO) } else { IdleLatency::Keep };
         let governor = self.governor.clone().or_else(|| ours.then(|| "performance".into()));
         ProfileSettings {

@@ -29,9 +29,8 @@ impl Rules<'_> {
     fn partition(&mut self, profile: &Profile) {
         let isolated = |cpu: &u32| profile.cpus.is_empty() || profile.cpus.contains(*cpu);
         let mut reserved = self.system.reserved();
-        let on_isolated = reserved.find(|(_, reservation)| {
-            reservation.cpus.is_empty() || reservation.cpus.as_slice().iter().any(isolated)
-        });
+        let on_isolated = reserved
+            .find(|(_, reservation)| reservation.cpus.is_empty() || reservation.cpus.as_slice().iter().any(isolated));
         if let (true, Some((task, _))) = (profile.has_partition(), on_isolated) {
             let text = format!(
                 "task `{}` has `supply: deadline`, which needs a scheduling domain: isolated CPUs have none",
