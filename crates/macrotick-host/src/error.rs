@@ -68,7 +68,7 @@ pub enum HostFailure {
     Network(NetworkFault),
     /// The set-up of the host for a plan failed.
     #[error("profile: {0}")]
-    Profile(ProfileFault),
+    Profile(Box<ProfileFault>),
     /// A pool or group has no control group.
     #[error("{owner}: {fault}")]
     Group {
@@ -132,6 +132,11 @@ impl HostFailure {
     /// Wraps the error of a system call with the failed action, for `map_err`.
     pub fn system(what: &'static str) -> impl FnOnce(io::Error) -> HostFailure {
         move |source| HostFailure::System { what, source }
+    }
+
+    /// Wraps the reason why a profile cannot be in force, for `map_err`.
+    pub(crate) fn profile(fault: ProfileFault) -> HostFailure {
+        HostFailure::Profile(Box::new(fault))
     }
 
     /// Wraps the error of a control group's file with its owner, for `map_err`.

@@ -61,7 +61,7 @@ pub struct InForce {
 impl InForce {
     /// Sets up the host. Returns `None` if the system has no profile, or one that changes nothing. Needs root.
     pub fn take(request: &Request, holder: Holder) -> Result<Option<InForce>, HostFailure> {
-        InForce::take_from(Rc::new(ThisHost), request, holder).map_err(HostFailure::Profile)
+        InForce::take_from(Rc::new(ThisHost), request, holder).map_err(HostFailure::profile)
     }
 
     fn take_from(access: Rc<dyn Access>, request: &Request, holder: Holder) -> Result<Option<InForce>, ProfileFault> {
@@ -126,7 +126,7 @@ impl InForce {
         let decoded: Vec<Decoded> =
             items.into_iter().map(|item| decode(item, &*self.access)).collect::<Result<_, _>>()?;
         let changes = decoded.iter().filter_map(|decoded| match decoded {
-            Decoded::Change(_, change) => Some(change.clone()),
+            Decoded::Change(_, change) => Some(Change::clone(change)),
             Decoded::Seen(_) => None,
         });
         let first = self.record.changes.len();
@@ -205,7 +205,7 @@ pub fn left() -> Option<String> {
 /// Returns the commands of a shell for the profile of a plan, and a comment for each setting that the host does not
 /// have. Changes nothing. The threads of receive queues have no commands, because the kernel makes them later.
 pub fn commands(request: &Request) -> Result<Vec<String>, HostFailure> {
-    commands_from(&ThisHost, request).map_err(HostFailure::Profile)
+    commands_from(&ThisHost, request).map_err(HostFailure::profile)
 }
 
 fn commands_from(access: &dyn Access, request: &Request) -> Result<Vec<String>, ProfileFault> {
@@ -280,7 +280,7 @@ fn first_stage(needs: &Needs) -> Result<Vec<Item>, ProfileFault> {
 
 /// An item with the present value of the host.
 enum Decoded {
-    Change(Wish, Change),
+    Change(Box<Wish>, Box<Change>),
     Seen(SettingInForce),
 }
 
@@ -306,7 +306,7 @@ fn decode(item: Item, access: &dyn Access) -> Result<Decoded, ProfileFault> {
         }
         Ok(before) => {
             let change = Change { target: wish.target.clone(), before, after: wish.value.clone(), seen: None };
-            Ok(Decoded::Change(wish, change))
+            Ok(Decoded::Change(Box::new(wish), Box::new(change)))
         }
         Err(error) if is_missing(&error) => Ok(Decoded::Seen(absent(name, missing(&error)))),
         Err(source) => Err(refused(&wish, source)),
