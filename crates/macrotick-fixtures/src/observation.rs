@@ -43,6 +43,7 @@ pub fn lab() -> Environment {
         cpus: 1,
         lab: Some(Lab { ns_per_instruction: 1, cpus: 1 }),
         facts: vec![("clock source".into(), "tsc".into())],
+        profile: None,
     }
 }
 

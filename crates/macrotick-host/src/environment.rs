@@ -20,6 +20,7 @@ pub fn environment() -> Environment {
         cpus: sys::online_cpus().map_or(0, |cpus| cpus.len() as u32),
         lab: std::env::var(ENV_LAB).ok().and_then(|text| parse_lab(&text)),
         facts: facts(),
+        profile: None,
     }
 }
 

@@ -8,6 +8,7 @@ use macrotick_model::Duration;
 use crate::cgroup::{GroupFault, Owner};
 use crate::net::DeployFault;
 use crate::network::NetworkFault;
+use crate::profile::ProfileFault;
 use crate::sys::Standing;
 
 /// The reason why this host cannot be read or changed. Earlier changes of the same operation are reverted.
@@ -69,6 +70,9 @@ pub enum HostFailure {
     /// A network device could not be configured.
     #[error(transparent)]
     NetworkDevice(#[from] Box<DeployFault>),
+    /// The set-up of the host for a plan failed.
+    #[error("profile: {0}")]
+    Profile(Box<ProfileFault>),
     /// A pool or group has no control group.
     #[error("{owner}: {fault}")]
     Group {
@@ -132,6 +136,11 @@ impl HostFailure {
     /// Wraps the error of a system call with the failed action, for `map_err`.
     pub fn system(what: &'static str) -> impl FnOnce(io::Error) -> HostFailure {
         move |source| HostFailure::System { what, source }
+    }
+
+    /// Wraps the reason why a profile cannot be in force, for `map_err`.
+    pub(crate) fn profile(fault: ProfileFault) -> HostFailure {
+        HostFailure::Profile(Box::new(fault))
     }
 
     /// Wraps the error of a control group's file with its owner, for `map_err`.

@@ -8,6 +8,7 @@ use macrotick_model::{GroupThread, KernelThread};
 
 use crate::cgroup::{Group, Owner};
 use crate::error::HostFailure;
+use crate::proc;
 use crate::sys::{self, SchedAttr, Standing, Tid};
 use crate::Undo;
 
@@ -78,6 +79,18 @@ pub fn full_names<'a>(threads: &'a [GroupThread], cpus: &'a [u32]) -> impl Itera
     })
 }
 
+/// Returns all threads of the kernel with their names.
+pub(crate) fn all() -> Vec<(Tid, String)> {
+    let name = |tid: Tid| fs::read_to_string(format!("/proc/{tid}/comm")).ok();
+    let threads = proc::processes().filter(|tid| is_kernel_thread(*tid));
+    threads.filter_map(|tid| Some((tid, name(tid)?.trim_end().to_owned()))).collect()
+}
+
+/// Whether this is a thread of the kernel with this name.
+pub(crate) fn is_still(tid: Tid, name: &str) -> bool {
+    is_kernel_thread(tid) && has_name(tid, name)
+}
+
 fn has_name(tid: Tid, name: &str) -> bool {
     name_of(tid).is_some_and(|other| other == name)
 }
@@ -131,7 +144,7 @@ impl ServedThread {
 impl Drop for ServedThread {
     fn drop(&mut self) {
         // The thread of an interrupt ends with its device, and another thread may have its number by then.
-        if is_kernel_thread(self.tid) && has_name(self.tid, &self.name) {
+        if is_still(self.tid, &self.name) {
             let _ = sys::set_sched_attr(self.tid, &self.before);
             let _ = fs::write(&self.list, format!("-{}\n", self.tid));
         }

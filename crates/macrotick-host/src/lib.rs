@@ -13,6 +13,7 @@
 //! | [`network`] | network namespaces |
 //! | [`net`] | gates, traffic classes, classifiers and queues of network devices |
 //! | [`settings`] | settings of the whole host, and their holders |
+//! | [`profile`] | the set-up of the host for a plan: interrupts, kernel threads, CPUs |
 //! | [`lock`], [`state`] | the run or deployment on this host, and its last published state |
 //! | [`device`] | `/dev/macrotick` |
 //! | [`present`] | the promises on this host, as read and as input of the analysis |
@@ -34,6 +35,7 @@ pub mod net;
 pub mod network;
 pub mod present;
 pub mod proc;
+pub mod profile;
 pub mod settings;
 pub mod state;
 pub mod sys;

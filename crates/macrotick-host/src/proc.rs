@@ -6,6 +6,11 @@ use std::str::Split;
 
 use crate::sys::Tid;
 
+/// Returns an id that is different for each boot.
+pub(crate) fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
 /// Returns all processes.
 pub fn processes() -> impl Iterator<Item = Tid> {
     numbers_in("/proc")

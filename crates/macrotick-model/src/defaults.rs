@@ -4,7 +4,9 @@
 
 use crate::keys::{beside_name, Field, Text};
 use crate::parse::Context;
-use crate::system::{Chain, GivenWindow, Group, GroupTask, Load, Process, Program, System, Task, Windows};
+use crate::system::{
+    Chain, GivenWindow, Group, GroupTask, Load, Process, Profile, Program, SetUp, System, Task, Windows,
+};
 use crate::time::Duration;
 
 /// Builds a value with the decoder, from these keys.
@@ -27,6 +29,13 @@ impl Task {
     /// its WCET.
     pub fn named(name: impl Into<String>, period: Duration, wcet: Duration) -> Task {
         built(vec![("name", name.into().write()), ("period", period.write()), ("wcet", wcet.write())])
+    }
+}
+
+impl Profile {
+    /// Makes a profile with the values of a set-up.
+    pub fn like(like: SetUp) -> Profile {
+        built(vec![("like", like.write())])
     }
 }
 

@@ -29,15 +29,15 @@ pub use files::{FileError, LoadError};
 pub use gates::{GateEntry, GateList};
 pub use observation::{
     Backend, ClockInForce, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
-    PoolObservation, ProcessOutput, Segment, TaskObservation, Tier,
+    PoolObservation, ProcessOutput, ProfileInForce, Segment, SettingInForce, TaskObservation, Tier,
 };
 pub use parse::Finding;
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
     Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, GivenWindow, Group, GroupTask,
-    GroupThread, Gumbel, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Placed, Policy, Pool,
-    PoolOrder, Process, Program, Reservation, Supply, SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Windows,
-    Workload,
+    GroupThread, Gumbel, IdleLatency, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Placed,
+    Policy, Pool, PoolOrder, Process, Profile, ProfileSettings, Program, Reservation, Serving, SetUp, Supply,
+    SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Windows, Workload,
 };
 pub use time::{Duration, Instant};

@@ -173,6 +173,36 @@ pub struct Environment {
     pub lab: Option<Lab>,
     /// Further facts for a reader of the report, as pairs of name and value.
     pub facts: Vec<(String, String)>,
+    /// The set-up of the host for the plan; `None`: the run left the host as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileInForce>,
+}
+
+/// The set-up of the host during a run (`profile` of the description).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileInForce {
+    /// The name of the set-up in the description.
+    pub name: String,
+    /// Its settings, in the order in which the run made them.
+    pub settings: Vec<SettingInForce>,
+}
+
+/// One setting of the host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SettingInForce {
+    /// The file, or the thread and its property.
+    pub name: String,
+    /// The value before the run, which the end of the run restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// The value during the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The reason why the setting is not in force: the host does not have it, or another part of the plan needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
 }
 
 /// The lab's clock.

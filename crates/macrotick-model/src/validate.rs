@@ -6,6 +6,7 @@ mod engine;
 mod group;
 mod network;
 mod process;
+mod profile;
 mod program;
 mod sync;
 mod table;
@@ -120,6 +121,7 @@ pub(crate) fn rules(system: &System) -> Vec<Problem> {
     for (index, process) in system.load.iter().enumerate() {
         rules.process(&format!("load[{index}]"), process);
     }
+    rules.profile();
     if let Some(table) = &system.table {
         rules.table(table);
     }

@@ -43,6 +43,38 @@ fn lead(random: &mut Random) -> Lead {
     }
 }
 
+fn profile(random: &mut Random) -> Profile {
+    let serving = |random: &mut Random| match random.below(3) {
+        0 => Serving::Above,
+        1 => Serving::Keep,
+        _ => Serving::Fixed(1 + random.below(98) as u8),
+    };
+    let flag = |random: &mut Random| random.maybe(|random| random.below(2) == 0);
+    Profile {
+        like: SetUp::ALL[random.below(SetUp::ALL.len() as u64) as usize],
+        devices: (0..random.below(3)).map(|index| format!("eth{index}")).collect(),
+        cpus: (0..random.below(3) as u32).collect(),
+        interrupts: random.maybe(serving),
+        softirqs: random.maybe(serving),
+        napi_threads: flag(random),
+        interrupt_affinity: flag(random),
+        clear_steering: flag(random),
+        shield_interrupts: flag(random),
+        shield_workqueues: flag(random),
+        shield_watchdog: flag(random),
+        // Tasks with a reservation need the CPUs in a scheduling domain.
+        partition: Some(false),
+        idle_latency: random.maybe(|random| match random.below(2) {
+            0 => IdleLatency::Keep,
+            _ => IdleLatency::Most(random.micros(0, 99)),
+        }),
+        governor: random.maybe(|_| "performance".into()),
+        no_throttling: flag(random),
+        no_timer_migration: flag(random),
+        normal_grace_periods: flag(random),
+    }
+}
+
 fn sync_window(random: &mut Random) -> SyncWindow {
     let period = Duration::from_millis(10);
     let (length, bound) = (random.micros(100, 1000), random.micros(1, 99));
@@ -236,6 +268,7 @@ fn system(seed: u64) -> System {
         server_period,
         groups,
         namespaces: namespaces(),
+        profile: random.maybe(profile),
         table,
         lab: Lab { files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect() },
         ..System::named(format!("random-{seed}"))

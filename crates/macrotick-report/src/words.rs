@@ -2,7 +2,7 @@
 
 use macrotick_model::{
     Backend, ClockInForce, ContainerRoot, EntityCounters, LeadInForce, Load, Observation, Periodic, PingFlood, Placed,
-    Policy, Task, Tier,
+    Policy, ProfileInForce, SettingInForce, Task, Tier,
 };
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
@@ -457,12 +457,56 @@ pub(crate) fn environment(report: &Report) -> Vec<(String, String)> {
     ];
     facts.retain(|(_, value)| !value.is_empty());
     let facts = facts.into_iter().map(|(name, value)| (name.to_string(), value));
-    facts.chain(environment.facts.iter().cloned()).collect()
+    facts.chain(environment.facts.iter().cloned()).chain(profile(environment.profile.as_ref())).collect()
+}
+
+/// Returns the set-up of the host: its name, and each setting that changed or is absent.
+fn profile(profile: Option<&ProfileInForce>) -> Vec<(String, String)> {
+    let Some(profile) = profile else { return Vec::new() };
+    let setting = |setting: &SettingInForce| {
+        let text = match setting {
+            SettingInForce { absent: Some(reason), .. } => format!("not set: {reason}"),
+            SettingInForce { before, value: Some(value), .. } if before.as_ref() != Some(value) => {
+                let before = before.as_ref().map(|before| format!(" (before: {before})"));
+                format!("{value}{}", before.unwrap_or_default())
+            }
+            _ => return None,
+        };
+        Some((setting.name.clone(), text))
+    };
+    let name = ("profile".to_owned(), profile.name.clone());
+    std::iter::once(name).chain(profile.settings.iter().filter_map(setting)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_profile_lists_what_changed_and_what_is_absent() {
+        let setting = |name: &str, before: Option<&str>, value: Option<&str>, absent: Option<&str>| SettingInForce {
+            name: name.into(),
+            before: before.map(String::from),
+            value: value.map(String::from),
+            absent: absent.map(String::from),
+        };
+        let settings = vec![
+            setting("kernel.timer_migration", Some("1"), Some("0"), None),
+            setting("/sys/kernel/rcu_normal", Some("1"), Some("1"), None),
+            setting("governor", None, None, Some("this host does not have it")),
+            setting("partition", None, Some("isolated"), None),
+        ];
+        let told = profile(Some(&ProfileInForce { name: "macrotick".into(), settings }));
+        let told: Vec<String> = told.into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let expected = [
+            "profile: macrotick",
+            "kernel.timer_migration: 0 (before: 1)",
+            "governor: not set: this host does not have it",
+            "partition: isolated",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(profile(None), []);
+    }
 
     #[test]
     fn microseconds_are_exact() {

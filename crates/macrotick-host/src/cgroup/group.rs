@@ -29,6 +29,24 @@ pub struct Group {
     pub(super) promised: Option<Promised>,
 }
 
+/// The kind of a cpuset partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// The scheduler moves threads between its CPUs.
+    Domain,
+    /// The scheduler moves no thread to another CPU.
+    Isolated,
+}
+
+impl Division {
+    fn word(self) -> &'static str {
+        match self {
+            Division::Domain => "root",
+            Division::Isolated => "isolated",
+        }
+    }
+}
+
 pub(super) enum Kind {
     Made,
     /// An existing group, with the former contents of its files.
@@ -153,11 +171,11 @@ impl Group {
 
     /// Makes it a partition of these CPUs. The groups below get the cpu controller, and processes of the partition get
     /// a place beside them.
-    pub fn divide(&self, cpus: &CpuSet) -> Result<(), HostFailure> {
+    pub fn divide(&self, cpus: &CpuSet, division: Division) -> Result<(), HostFailure> {
         self.write(CPUS, &sys::cpu_list(cpus.as_slice()))?;
-        self.write(PARTITION, "root")?;
+        self.write(PARTITION, division.word())?;
         let state = self.read(PARTITION)?.trim().to_owned();
-        if state != "root" {
+        if state != division.word() {
             return Err(self.fault(GroupFault::NoPartition(self.path.clone(), state)));
         }
         self.write(CONTROL, "+cpu")?;

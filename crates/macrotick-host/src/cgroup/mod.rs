@@ -19,7 +19,7 @@ use crate::sys;
 
 pub use controller::Controller;
 pub use existing::Existing;
-pub use group::Group;
+pub use group::{Division, Group};
 pub use owner::{GroupFault, Owner};
 pub use promise::Promised;
 

@@ -51,7 +51,7 @@ impl fmt::Display for Owner {
         match self {
             Owner::Pool(name) => write!(f, "pool `{name}`"),
             Owner::Group(name) => write!(f, "group `{name}`"),
-            Owner::Domain(name) => write!(f, "deadline tasks on {}", name.trim_start_matches('.')),
+            Owner::Domain(name) => write!(f, "partition {}", name.trim_start_matches('.')),
         }
     }
 }

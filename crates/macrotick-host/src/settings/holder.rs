@@ -48,7 +48,7 @@ impl Holder {
         Ok(Holder::Group { name: name.into(), path: path.into(), inode })
     }
 
-    pub(super) fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         match self {
             Holder::Process { id, start, .. } => start_of(*id) == Some(*start),
             Holder::Group { path, inode, .. } => fs::metadata(path).is_ok_and(|meta| meta.ino() == *inode),

@@ -1,8 +1,7 @@
 //! The record of the held settings, in a file that is valid until the next boot.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -10,14 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::holder::Holder;
 use super::setting::Setting;
 use crate::error::HostFailure;
-use crate::file::read_number;
+use crate::file::{read_number, read_own, replace};
 use crate::lock::{runtime_path, Turn, ROOT};
-use crate::sys;
+use crate::proc;
 
 const LEDGER: &str = "-settings.json";
 const LOCK: &str = "-settings.lock";
-/// The file with a different id for each boot.
-pub(super) const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// A setting that is held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,29 +102,16 @@ impl Ledger {
     /// Reads the ledger. Ignores that of another boot, and a file of another user, which can be in a directory for
     /// temporary files.
     pub(super) fn read(&self) -> Entries {
-        let boot = fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned();
-        let read = || {
-            let meta = fs::symlink_metadata(&self.file).ok()?;
-            let is_own = meta.is_file() && (meta.uid() == ROOT || meta.uid() == sys::user());
-            let text = is_own.then(|| fs::read_to_string(&self.file).ok()).flatten()?;
-            serde_json::from_str(&text).ok().filter(|entries: &Entries| entries.boot == boot)
-        };
+        let boot = proc::boot();
+        let read =
+            || serde_json::from_str(&read_own(&self.file)?).ok().filter(|entries: &Entries| entries.boot == boot);
         read().unwrap_or_else(|| Entries { boot: boot.clone(), settings: Vec::new() })
     }
 
     /// Writes the whole ledger. If this fails, the old one stays.
     fn write(&self, entries: &Entries) -> io::Result<()> {
-        if entries.settings.is_empty() {
-            return match fs::remove_file(&self.file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            };
-        }
-        let partial = self.file.with_extension("partial");
-        let _ = fs::remove_file(&partial);
-        let text = serde_json::to_string_pretty(entries).expect("a ledger is always JSON");
-        File::create_new(&partial)?.write_all((text + "\n").as_bytes())?;
-        fs::rename(&partial, &self.file)
+        let text = || serde_json::to_string_pretty(entries).expect("a ledger is always JSON") + "\n";
+        replace(&self.file, (!entries.settings.is_empty()).then(text).as_deref())
     }
 
     /// Adds a holder to a setting. Returns `None` if another program has set a suitable value, which needs no

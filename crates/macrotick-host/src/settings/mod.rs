@@ -169,7 +169,6 @@ fn describe_left(entry: &Entry) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::holder::start_of;
-    use super::ledger::BOOT;
     use super::*;
     use std::process::{Child, Command};
 
@@ -338,8 +337,7 @@ mod tests {
         bench.hold(bench.container("c")).keep();
         let file = bench.ledger().file;
         let text = fs::read_to_string(&file).unwrap();
-        let boot = fs::read_to_string(BOOT).unwrap();
-        fs::write(&file, text.replace(boot.trim(), "another")).unwrap();
+        fs::write(&file, text.replace(&crate::proc::boot(), "another")).unwrap();
         fs::remove_dir(bench.0.join("c")).unwrap();
         // In this boot another program has switched it on.
         bench.ledger().change(|_| ()).unwrap();

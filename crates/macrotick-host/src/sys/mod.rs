@@ -17,7 +17,7 @@ use std::io;
 pub(crate) use attributes::{attribute, set_attribute};
 pub(crate) use clock_events::may_sample_unprivileged;
 pub use clock_events::open_clock;
-pub use cpus::{cpu_list, online_cpus, parse_cpu_list};
+pub use cpus::{cpu_list, cpu_mask, online_cpus, parse_cpu_list, parse_cpu_mask};
 pub use memory::{lock_memory, memory_file, seal_size};
 pub use namespace::in_network_namespace;
 pub use process::{

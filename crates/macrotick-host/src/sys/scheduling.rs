@@ -4,6 +4,7 @@ use std::io;
 use std::mem::size_of;
 
 use macrotick_model::{CpuSet, Duration};
+use serde::{Deserialize, Serialize};
 
 use super::{check, Tid};
 
@@ -45,7 +46,7 @@ impl std::fmt::Display for Standing {
 
 /// `struct sched_attr` up to its first published size.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedAttr {
     size: u32,
     /// The number of the policy in `sched_setattr(2)`.
@@ -106,6 +107,14 @@ impl SchedAttr {
     }
 }
 
+impl std::fmt::Display for SchedAttr {
+    /// Writes the policy with its priority or nice value, as in `SCHED_FIFO 50`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parameter = self.real_time_priority().map_or(self.nice, i32::from);
+        write!(f, "{} {parameter}", policy_name(self.policy))
+    }
+}
+
 /// The flag of kernel threads with a formal reservation, which admission does not count (`SCHED_FLAG_SUGOV`).
 const UNCOUNTED: u64 = 0x1000_0000;
 /// The unit of bandwidths is a CPU divided by two to this power, as in the kernel (`BW_SHIFT`).
@@ -121,6 +130,16 @@ impl SchedAttr {
     /// do not preempt such a thread.
     pub fn is_beside(&self, priority: u8) -> bool {
         [SCHED_FIFO, SCHED_RR].contains(&self.policy) && self.priority >= priority.into()
+    }
+
+    /// Returns the priority under SCHED_FIFO.
+    pub(crate) fn fifo_priority(&self) -> Option<u8> {
+        self.real_time_priority().filter(|_| self.policy == SCHED_FIFO)
+    }
+
+    /// Whether the policy is one of Linux itself without a reservation. Threads under another policy have a supply.
+    pub(crate) fn has_no_supply(&self) -> bool {
+        [SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_BATCH, SCHED_IDLE].contains(&self.policy)
     }
 
     /// Whether its policy puts it before all SCHED_OTHER threads without a window or a budget, or behind all of them.

@@ -92,7 +92,7 @@ impl Kind {
 pub struct Object {
     /// The noun with its article: `a task`.
     pub what: &'static str,
-    /// The key with a list as its value that can replace the whole mapping.
+    /// The key with a list or a word as its value that can replace the whole mapping.
     pub short: Option<&'static str>,
     /// Forms with keys in the mapping itself. The mapping has exactly one of these keys.
     pub flat: &'static [Flat],

@@ -107,7 +107,10 @@ impl Context {
 
     /// Reads a mapping. Reports unknown keys, duplicate keys, and a value that is not a mapping.
     pub fn fields<'a>(&mut self, node: &'a Node, path: &str, object: &Object) -> Option<Fields<'a>> {
-        if let (Some(short), Value::List(_)) = (object.short, &node.value) {
+        let is_word = object.short.is_some_and(|short| matches!(object.key(short).kind, Kind::Words(_)));
+        if let (Some(short), Value::List(_), false) | (Some(short), Value::Scalar(_), true) =
+            (object.short, &node.value, is_word)
+        {
             let mut fields = Fields::new(node, path);
             self.place(&join(path, short), node.at);
             fields.entries.push((short, node));
@@ -115,6 +118,13 @@ impl Context {
         }
         let known: Vec<&str> = object.names().collect();
         match (object.short, &node.value) {
+            (Some(short), _) if is_word && !matches!(node.value, Value::Map(_)) => {
+                let text = format!("{} must be a word or a mapping, this is {}", object.what, node.kind());
+                let hint =
+                    format!("write a word, which is its `{short}`, or a mapping with the keys {}", quoted(&known));
+                self.refuse(path, node.at, text, Some(hint));
+                None
+            }
             (Some(short), Value::Scalar(_) | Value::Null) => {
                 let text = format!("{} must be a list or a mapping, this is {}", object.what, node.kind());
                 let hint =
@@ -279,17 +289,21 @@ impl Context {
         }
     }
 
-    /// Reads a plain value. If it is not a valid time, the hint also names a word.
+    /// Reads a plain value. If it is not a valid time or number, the hint also names a word.
     fn plain<'a>(&mut self, node: &Node, path: &str, kind: &Kind, forms: &Forms) -> Form<'a> {
         let error = match (kind, &node.value) {
-            (Kind::Time { .. }, Value::Scalar(text)) => text.parse::<Duration>().err(),
+            (Kind::Time { .. }, Value::Scalar(text)) => {
+                text.parse::<Duration>().err().map(|error| (error.to_string(), "a time such as `6us`"))
+            }
+            (Kind::Integer { .. }, Value::Scalar(text)) if text.parse::<i64>().is_err() => {
+                Some((format!("`{}` must be a whole number, this is `{text}`", self.key_of(path)), "a number"))
+            }
             _ => None,
         };
         let [(word, _), ..] = forms.words else { return Form::Plain };
         match error {
-            Some(error) => {
-                let hint = Some(format!("write a time such as `6us`, or `{word}`"));
-                self.refuse(path, node.at, error.to_string(), hint);
+            Some((error, such)) => {
+                self.refuse(path, node.at, error, Some(format!("write {such}, or `{word}`")));
                 Form::Broken
             }
             None => Form::Plain,

@@ -8,6 +8,7 @@ mod group;
 mod load;
 mod network;
 mod pool;
+mod profile;
 mod program;
 mod run;
 mod table;
@@ -20,6 +21,7 @@ pub use group::{Group, GroupTask, GroupThread};
 pub use load::{ContainerLoad, ContainerRoot, Engine, Load, Periodic, PingFlood, Placed, Policy, Process};
 pub use network::Namespace;
 pub use pool::{KernelThread, Pool, PoolOrder, Windows};
+pub use profile::{IdleLatency, Profile, ProfileSettings, Serving, SetUp};
 pub use program::Program;
 pub use run::{ExecutionTime, Gumbel, UdpReceive, UdpSend, Uniform, Workload};
 pub use table::GivenWindow;
@@ -54,6 +56,7 @@ object! {
         "chains" chains: Vec<Chain>, optional "none" = "The [cause-effect chains](#chains).";
         "load" load: Vec<Process>, optional "none" = "Test [load](#load) that runs beside tasks and groups.";
         "table" table: Option<Vec<GivenWindow>>, optional "none" = "The windows of [a table by hand](#a-table-by-hand).";
+        "profile" profile: Option<Profile>, optional "`none`" = "The set-up of the host, see [The profile](#the-profile).";
         "experiment" experiment: Experiment, or "the defaults of its keys" { Experiment::default() } = "Settings of a [run](#the-experiment).";
         "lab" lab: Lab, or "the defaults of its keys" { Lab::default() } = "Settings of a run in the [lab](#the-lab).";
     }

@@ -1,4 +1,4 @@
-//! The CPU sets of SCHED_DEADLINE tasks, as cpuset partitions of the host.
+//! The CPU sets of SCHED_DEADLINE tasks, and the isolated CPUs of a profile, as cpuset partitions of the host.
 //!
 //! SCHED_DEADLINE accepts a thread only if its affinity covers the thread's whole root domain (`__sched_setscheduler()`
 //! in `kernel/sched/syscalls.c`). A CPU set that is not the whole host becomes a root domain as a cpuset partition. All
@@ -7,7 +7,7 @@
 
 use std::fs::File;
 
-use macrotick_host::cgroup::{Controller, Group, Owner, DOMAIN};
+use macrotick_host::cgroup::{Controller, Division, Group, Owner, DOMAIN};
 use macrotick_model::{CpuSet, System};
 
 use crate::error::NodeError;
@@ -19,17 +19,22 @@ pub struct Domains {
 }
 
 impl Domains {
-    /// Makes the partitions that a system needs on a host with these CPUs. Returns `None` if it needs no partition.
-    pub fn prepare(system: &System, online: &[u32]) -> Result<Option<Domains>, NodeError> {
-        let wanted = partitions(&system.domains(), online);
-        let Some(first) = wanted.first() else { return Ok(None) };
+    /// Makes the partitions that a system needs on a host with these CPUs, and the one of the isolated CPUs. Returns
+    /// `None` if it needs no partition.
+    pub fn prepare(system: &System, online: &[u32], isolated: Option<&CpuSet>) -> Result<Option<Domains>, NodeError> {
+        let shared: Vec<u32> =
+            online.iter().copied().filter(|cpu| isolated.is_none_or(|isolated| !isolated.contains(*cpu))).collect();
+        let domains = partitions(&system.domains(), &shared).into_iter().map(|cpus| (cpus, Division::Domain));
+        let wanted: Vec<(CpuSet, Division)> =
+            isolated.map(|cpus| (cpus.clone(), Division::Isolated)).into_iter().chain(domains).collect();
+        let Some((first, _)) = wanted.first() else { return Ok(None) };
         let controllers =
             [Controller::CPUSET, Controller::CPU].map(|name| Controller::enable(&owner(first), name)).into_iter();
         let controllers = controllers.collect::<Result<_, _>>()?;
         let mut partitions = Vec::new();
-        for cpus in wanted {
+        for (cpus, division) in wanted {
             let group = Group::make(owner(&cpus))?;
-            group.divide(&cpus)?;
+            group.divide(&cpus, division)?;
             partitions.push((cpus, group));
         }
         Ok(Some(Domains { partitions, _controllers: controllers }))
@@ -84,6 +89,6 @@ mod tests {
         assert_eq!(of(&[&[0]], &[0, 1]), [set(&[0])]);
         assert_eq!(of(&[&[1], &[0]], &[0, 1]), [set(&[1])]);
         assert_eq!(of(&[&[2, 3], &[1]], &[0, 1, 2, 3]), [set(&[2, 3]), set(&[1])]);
-        assert_eq!(owner(&set(&[1])).to_string(), "deadline tasks on cpus-1");
+        assert_eq!(owner(&set(&[1])).to_string(), "partition cpus-1");
     }
 }

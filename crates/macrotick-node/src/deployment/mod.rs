@@ -105,6 +105,7 @@ impl Deployment {
             plan.system.processes().map(|process| decode_process(process, online)).collect::<Result<_, _>>()?;
         decode_groups(plan, options.backend)?;
         decode_domains(plan, options.backend)?;
+        decode_partition(plan, options.backend)?;
         plan.system.pools().try_for_each(|pool| decode_pool(plan, &pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
         let (mut tasks, mut remarks) = (Vec::new(), Vec::new());
@@ -180,6 +181,24 @@ fn decode_domains(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
         }
     }
     Ok(())
+}
+
+/// Checks the isolated CPUs of a profile. The dispatchers of the backend `user` are threads of the runner, which is
+/// outside. The backend `deadline` needs a scheduling domain.
+fn decode_partition(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
+    let system = &plan.system;
+    let Some(profile) = system.profile.as_ref().filter(|profile| profile.has_partition()) else { return Ok(()) };
+    if matches!(backend, Backend::User | Backend::Deadline) {
+        return Err(NodeError::PartitionBackend(backend));
+    }
+    let all = || system.cpus.iter().copied().collect();
+    let isolated: CpuSet = if profile.cpus.is_empty() { all() } else { profile.cpus.clone() };
+    let tasks = system.windowed().map(|task| (&task.name, plan.cpus(&task.name)));
+    let groups = system.groups.iter().map(|group| (&group.name, group.cpus.iter().copied().collect::<CpuSet>()));
+    match tasks.chain(groups).find(|(_, cpus)| cpus.straddles(&isolated)) {
+        Some((name, cpus)) => Err(NodeError::StraddlesPartition { name: name.clone(), cpus, isolated }),
+        None => Ok(()),
+    }
 }
 
 /// Checks that the backend can serve a task on several CPUs. Under the stock policies the task may run on any of them,
@@ -284,7 +303,7 @@ pub fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Op
 #[cfg(test)]
 mod tests {
     use macrotick_fixtures::{self as fixtures, ms, reserved, table, us};
-    use macrotick_model::{Clock, ContainerRoot, CpuTable, Engine, Process, Program};
+    use macrotick_model::{Clock, ContainerRoot, CpuTable, Engine, Group, Process, Profile, Program, SetUp};
 
     use super::samples::{plan, task, window};
     use super::*;
@@ -311,6 +330,17 @@ mod tests {
         assert_eq!(under(&plan, Backend::Fifo).unwrap().tasks[1].standing, Standing::Fifo(7));
         let refused = |plan: &Plan, backend| under(plan, backend).map(drop).unwrap_err().to_string();
         assert!(refused(&plan, Backend::User).starts_with("task `d` has `supply: deadline`, which needs the backend"));
+
+        plan.system.profile = Some(Profile { cpus: CpuSet::from_iter([1]), ..Profile::like(SetUp::Isolation) });
+        let text = "the profile isolates CPUs, which the backend `deadline` cannot use: run it with `--backend kernel` or `fifo`, or \
+                    add `partition: false` to the profile";
+        assert_eq!(refused(&plan, Backend::Deadline), text);
+        plan.system.groups = vec![Group { cpus: vec![0, 1], ..fixtures::group("g", 1, us(100)) }];
+        let text = "`g` has the CPUs 0, 1, and the profile isolates CPU 1: threads do not move between them";
+        assert_eq!(refused(&plan, Backend::Fifo), text);
+        plan.system.groups.clear();
+        assert!(under(&plan, Backend::Fifo).is_ok());
+        plan.system.profile = None;
 
         plan.system.tasks[1].supply = supply(7);
         assert_eq!(refused(&plan, Backend::Kernel), "`d` is for CPU 7, which is not online");

@@ -34,6 +34,9 @@ pub enum ChangeFault {
     /// The runner makes network namespaces only at the start.
     #[error("the network namespaces are made at the start, and the new ones differ: run `macrotick stop` first")]
     Namespaces,
+    /// The runner sets up the host only at the start.
+    #[error("the host is set up at the start, and the new profile differs: run `macrotick stop` first")]
+    Profile,
     /// Groups get their budgets only at the start.
     #[error("groups and the server period are set at the start, and the new ones differ: run `macrotick stop` first")]
     Groups,
@@ -81,6 +84,7 @@ impl ChangeFault {
             | ChangeFault::Clock { .. }
             | ChangeFault::Namespaces
             | ChangeFault::Groups
+            | ChangeFault::Profile
             | ChangeFault::Reservations
             | ChangeFault::Refills
             | ChangeFault::Moves { .. }

@@ -177,6 +177,22 @@ pub enum NodeError {
         /// The requested backend.
         backend: Backend,
     },
+    /// The backend cannot run tasks in an isolated partition.
+    #[error(
+        "the profile isolates CPUs, which the backend `{0}` cannot use: run it with `--backend kernel` or `fifo`, or add \
+         `partition: false` to the profile"
+    )]
+    PartitionBackend(Backend),
+    /// The CPUs of a task or group are on both sides of the border of an isolated partition.
+    #[error("`{name}` has the CPUs {cpus}, and the profile isolates CPU {isolated}: threads do not move between them")]
+    StraddlesPartition {
+        /// The task or group.
+        name: String,
+        /// Its CPUs.
+        cpus: CpuSet,
+        /// The isolated CPUs.
+        isolated: CpuSet,
+    },
     /// The CPUs of a task or group are on both sides of a domain's border.
     #[error(
         "`{name}` has the CPUs {cpus}, and tasks of SCHED_DEADLINE have CPU {domain} to themselves: threads do not move between them"
@@ -322,6 +338,8 @@ impl NodeError {
             | NodeError::PoolBackend { .. }
             | NodeError::SupplyBackend { .. }
             | NodeError::GroupBackend { .. }
+            | NodeError::PartitionBackend(_)
+            | NodeError::StraddlesPartition { .. }
             | NodeError::Straddles { .. } => true,
             NodeError::CpuOffline { .. }
             | NodeError::NoProgram { .. }

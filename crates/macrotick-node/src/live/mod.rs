@@ -26,6 +26,7 @@ mod watch;
 
 use macrotick_host::limits::OpenFiles;
 use macrotick_host::lock::Lock;
+use macrotick_host::profile::InForce;
 use macrotick_host::settings::{self, Held};
 use macrotick_host::state::{self, Directory};
 use macrotick_host::sys;
@@ -78,6 +79,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let lock = Lock::take(None)?;
     let directory = Directory::make()?;
     recover(&lock, tell)?;
+    run::profile::restore_left(&lock);
     let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
     let (first, _files) = (First::raise(), OpenFiles::raise());
     let rescuer = first.rescuer()?;
@@ -92,6 +94,8 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let (watch, measured) = (Watch::new(&run), run.lead.and_then(|lead| lead.needed));
     let set = run.settings.as_ref().map_or(&[][..], Held::set);
     set.iter().for_each(|text| tell(Event::Remark(text.clone())));
+    let changes = run.profile.iter().flat_map(InForce::changes);
+    changes.for_each(|text| tell(Event::Remark(text)));
     let remarks = run.remarks();
     remarks.iter().for_each(|remark| tell(Event::Remark(remark.clone())));
     let mut live = Live {
@@ -147,6 +151,7 @@ pub fn stop() -> Result<Stopped, NodeError> {
     let removed = kernel::remove_left(&lock)?;
     state::remove_left();
     settings::settle();
+    run::profile::restore_left(&lock);
     Ok(if removed { Stopped::Table } else { Stopped::Nothing })
 }
 

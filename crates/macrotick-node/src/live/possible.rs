@@ -30,6 +30,9 @@ pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Conditi
     if old.namespaces != new.namespaces {
         return Err(ChangeFault::Namespaces);
     }
+    if old.profile != new.profile {
+        return Err(ChangeFault::Profile);
+    }
     if !old.servers().map(fixed).eq(new.servers().map(fixed)) || old.server_period != new.server_period {
         return Err(ChangeFault::Groups);
     }
@@ -90,7 +93,7 @@ pub fn clock(plan: &Plan) -> &'static str {
 #[cfg(test)]
 mod tests {
     use macrotick_fixtures::{self as fixtures, sync, us};
-    use macrotick_model::{Clock, Duration, PoolOrder};
+    use macrotick_model::{Clock, Duration, PoolOrder, Profile, SetUp};
 
     use super::*;
     use crate::live::difference::tests::{between, two};
@@ -121,6 +124,11 @@ mod tests {
         let mut connected = two();
         connected.system.namespaces = vec![fixtures::namespace("n", "10.0.0.1/24")];
         assert_eq!(between(&two(), &connected), Err(ChangeFault::Namespaces));
+
+        let mut set_up = two();
+        set_up.system.profile = Some(Profile::like(SetUp::RealTime));
+        assert_eq!(between(&two(), &set_up), Err(ChangeFault::Profile));
+        assert!(between(&set_up, &set_up).is_ok());
 
         let mut slower = two();
         slower.system.server_period = MS;

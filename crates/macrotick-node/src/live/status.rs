@@ -4,6 +4,7 @@
 use macrotick_host::cgroup::Promised;
 use macrotick_host::device;
 use macrotick_host::lock::{Lock, ROOT};
+use macrotick_host::profile;
 use macrotick_host::settings::{self, SettingStatus};
 use macrotick_host::state as told;
 use macrotick_host::state::Deployed;
@@ -128,6 +129,7 @@ pub fn status() -> Result<Status, NodeError> {
     let groups = group_status::read(alive.map_or(&[][..], |deployed| &deployed.groups))?;
     problems.extend(groups.iter().filter_map(|group| group.astray.clone()));
     problems.extend(settings::left());
+    problems.extend(profile::left());
     let version = Status::VERSION;
     Ok(Status { version, table, owner, deployment, groups, settings: settings::held(), problems })
 }

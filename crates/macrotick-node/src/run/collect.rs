@@ -7,8 +7,8 @@ use macrotick_host::clock::Discipline;
 use macrotick_host::environment::environment;
 use macrotick_host::sys::{self, Tid};
 use macrotick_model::{
-    Backend, ClockInForce, Duration, EntityCounters, Instant, Observation, OnMiss, PoolObservation, ProcessOutput,
-    TaskObservation, Tier, Workload,
+    Backend, ClockInForce, Duration, EntityCounters, Environment, Instant, Observation, OnMiss, PoolObservation,
+    ProcessOutput, TaskObservation, Tier, Workload,
 };
 
 use crate::backend::budget_groups::BudgetGroups;
@@ -67,7 +67,10 @@ pub fn collect(mut run: Run, epoch: Instant, outcome: Outcome) -> Result<Observa
         version: Observation::VERSION,
         backend,
         tier: tier(backend),
-        environment: environment(),
+        environment: Environment {
+            profile: run.profile.as_ref().map(|profile| profile.observed().clone()),
+            ..environment()
+        },
         lead: run.lead,
         clock,
         duration: outcome.duration,

@@ -14,6 +14,7 @@
 //! Guards undo all changes in reverse order, whether the run succeeds or fails.
 
 pub mod collect;
+pub mod profile;
 pub mod records;
 pub mod resources;
 pub mod spawn;
@@ -25,10 +26,11 @@ use macrotick_host::clock::Discipline;
 use macrotick_host::limits::OpenFiles;
 use macrotick_host::lock::Lock;
 use macrotick_host::network::Network;
+use macrotick_host::profile::InForce;
 use macrotick_host::settings::{Held, Holder};
 use macrotick_host::sys::{self, SchedAttr};
 use macrotick_host::trace::Instance;
-use macrotick_model::{Backend, Duration, Instant, Observation, Plan};
+use macrotick_model::{Backend, CpuSet, Duration, Instant, Observation, Plan, System};
 
 use crate::backend::budget_groups::BudgetGroups;
 use crate::backend::domains::Domains;
@@ -60,7 +62,8 @@ pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)
     let online = sys::online_cpus()?;
     let deployment = Deployment::decode(plan, options, &online)?;
     progress(Progress::Preparing);
-    let _lock = Lock::take(options.lock.as_deref())?;
+    let lock = Lock::take(options.lock.as_deref())?;
+    profile::restore_left(&lock);
     let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
     let (first, _files) = (First::raise(), OpenFiles::raise());
     let rescuer = first.rescuer()?;
@@ -133,6 +136,8 @@ fn prepare<'a>(deployment: Deployment, options: &'a RunOptions, signals: &Signal
     let held = deployment.backend == Backend::Kernel && options.host_settings == HostSettings::Hold;
     let settings = held.then(|| Held::take(Holder::this_process(&deployment.plan.system.name)));
     let network = Network::prepare(&deployment.plan.system)?;
+    let mut found = Vec::new();
+    let profile = profile::take(&deployment, options, &mut found)?;
     let mut run = Run {
         deployment,
         options,
@@ -149,12 +154,14 @@ fn prepare<'a>(deployment: Deployment, options: &'a RunOptions, signals: &Signal
         descendants: Descendants::adopt(),
         trace: None,
         supervisor: None,
+        profile,
         settings,
-        found: Vec::new(),
+        found,
         calibration: Calibration::measure(),
     };
-    if run.deployment.backend == Backend::Kernel {
-        install_table(&mut run)?;
+    match run.deployment.backend {
+        Backend::Kernel => install_table(&mut run)?,
+        _ => run.domains = isolated_domain(&run)?,
     }
     spawn_tasks(&mut run)?;
     spawn_processes(&mut run)?;
@@ -172,9 +179,10 @@ fn install_table(run: &mut Run) -> Result<(), NodeError> {
     let plan = &run.deployment.plan;
     // Called first: it installs a table of its own.
     let Found { lead, remarks } = lead::find(plan)?;
-    (run.lead, run.found) = (lead, remarks);
+    run.lead = lead;
+    run.found.extend(remarks);
     let online = sys::online_cpus()?;
-    run.domains = Domains::prepare(&plan.system, &online)?;
+    run.domains = Domains::prepare(&plan.system, &online, isolated(run))?;
     let lead = lead::length(run.lead);
     if plan.system.has_windows() {
         run.table = Some(InstalledTable::install(plan, lead)?);
@@ -185,6 +193,22 @@ fn install_table(run: &mut Run) -> Result<(), NodeError> {
     run.pools = Pools::prepare(plan, run.domains.as_ref())?;
     run.groups = BudgetGroups::prepare(&plan.system, run.domains.as_ref())?;
     Ok(())
+}
+
+/// Returns the CPUs that the profile isolates.
+fn isolated<'r>(run: &'r Run) -> Option<&'r CpuSet> {
+    run.profile.as_ref().and_then(InForce::partition)
+}
+
+/// Makes the partition of the isolated CPUs under a backend without other partitions.
+fn isolated_domain(run: &Run) -> Result<Option<Domains>, NodeError> {
+    match isolated(run) {
+        None => Ok(None),
+        isolated => {
+            let none = System { tasks: Vec::new(), ..run.deployment.plan.system.clone() };
+            Domains::prepare(&none, &sys::online_cpus()?, isolated)
+        }
+    }
 }
 
 /// Returns how much later than planned a table is that moves with its clock.

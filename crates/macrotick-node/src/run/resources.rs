@@ -3,6 +3,7 @@
 use macrotick_host::cgroup::Group;
 use macrotick_host::clock::Discipline;
 use macrotick_host::network::Network;
+use macrotick_host::profile::InForce;
 use macrotick_host::settings::Held;
 use macrotick_host::trace::Instance;
 use macrotick_model::{Duration, LeadInForce};
@@ -47,6 +48,8 @@ pub struct Run<'a> {
     pub groups: Option<BudgetGroups>,
     /// The domains under the backend `kernel`, if tasks of SCHED_DEADLINE need any. Drops after the processes in them.
     pub domains: Option<Domains>,
+    /// The set-up of the host, if the system has a profile. Drops after the processes, and before the network devices.
+    pub profile: Option<InForce>,
     /// The network namespaces, if the system has any. Drops after the processes in them.
     pub(super) network: Option<Network>,
     /// The lead under the backend `kernel`, if the system has one.
@@ -73,7 +76,8 @@ impl Run<'_> {
         let lacking = self.settings.as_ref().map_or(&[][..], Held::lacking);
         let pools = self.pools.as_ref().map_or(&[][..], Pools::remarks);
         let groups = self.groups.as_ref().map_or(&[][..], BudgetGroups::remarks);
-        [&self.found, pools, groups, lacking].concat()
+        let profile = self.profile.as_ref().map_or(&[][..], InForce::remarks);
+        [&self.found, profile, pools, groups, lacking].concat()
     }
 
     /// Calls `keep` for each control group, to look after its settings.
