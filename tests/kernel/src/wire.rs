@@ -21,13 +21,18 @@ impl Wire {
     /// Makes namespaces and veth.
     pub fn new() -> Check<Wire> {
         let wire = Wire(());
-        ip("netns add a\nnetns add b\nlink add va netns a numtxqueues 4 numrxqueues 4 address 02:00:00:00:00:01 type \
-            veth peer name vb netns b numtxqueues 4 numrxqueues 4 address 02:00:00:00:00:02\n")?;
+        ip(
+            "netns add a\nnetns add b\nlink add va netns a numtxqueues 4 numrxqueues 4 address 02:00:00:00:00:01 type \
+            veth peer name vb netns b numtxqueues 4 numrxqueues 4 address 02:00:00:00:00:02\n",
+        )?;
         for (end, address, other, peer) in [("a", 1, 2, 2), ("b", 2, 1, 1)] {
-            enter_batch(end, &format!(
-                "addr add 10.0.0.{address}/24 dev v{end}\nlink set lo up\nlink set v{end} up\n\
+            enter_batch(
+                end,
+                &format!(
+                    "addr add 10.0.0.{address}/24 dev v{end}\nlink set lo up\nlink set v{end} up\n\
                  neigh replace 10.0.0.{other} lladdr 02:00:00:00:00:0{peer} dev v{end} nud permanent\n"
-            ))?;
+                ),
+            )?;
         }
         Ok(wire)
     }
@@ -57,8 +62,12 @@ fn enter_batch(namespace: &str, batch: &str) -> Check {
 fn run(arguments: &[&str], batch: &str) -> Check {
     use std::io::Write;
     let failed = |error: std::io::Error| format!("/sbin/ip: {error}");
-    let mut child =
-        Command::new("/sbin/ip").args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let mut child = Command::new("/sbin/ip")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
     if let Some(mut input) = child.stdin.take() {
         input.write_all(batch.as_bytes()).map_err(failed)?;
     }
