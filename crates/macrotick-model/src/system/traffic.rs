@@ -5,6 +5,7 @@ use super::{MAX_LONG_NAME, MAX_NAME};
 use crate::keys::{forms, object, Kind};
 use crate::time::Duration;
 use crate::units::{Size, Speed};
+use crate::validate::MAX_CYCLE;
 
 object! {
     /// The network of the system, on the epoch and the cycle of the tables.
@@ -55,7 +56,7 @@ object! {
         "vlan" vlan: Option<u32> [Kind::Integer { least: 1, most: 4094 }], optional "none"
             = "The VLAN of its frames. A tag makes a frame 4 bytes longer.";
         "gates" gates: Option<Gates>, optional "all gates are always open" = "The [gates](#gates).";
-        "path" path: Duration [NOT_NEGATIVE], or "`0us`" { Duration::ZERO }
+        "path" path: Duration [Interface::PATH], or "`0us`" { Duration::ZERO }
             = "Constant time that a frame takes to the queue of the interface. Its gate opens that much after the frame is ready.";
         "lead" lead: Option<Duration> [Interface::LEAD], optional "none"
             = "With a lead, the kernel thread `gate/INTERFACE` begins to open a gate this much before its instant, see [Gate threads](#gate-threads). Only with `gates: planned`.";
@@ -85,7 +86,7 @@ object! {
             = "The names of the interfaces that send the frame, in order.";
         "size" size: Size, required = "Payload of the frame: an IP packet with its headers.";
         "class" class: String [Kind::Text("class")], required = "The name of its traffic class.";
-        "deadline" deadline: Duration, required
+        "deadline" deadline: Duration [Flow::DEADLINE], required
             = "Longest time from the instant at which the frame is ready until the last interface has sent it.";
         "after" after: Option<Duration> [NOT_NEGATIVE], optional "the end of the sender's windows"
             = "The instant at which the frame is ready, counted from the start of the sender's job. For a group it counts from the start of the period.";
@@ -123,6 +124,10 @@ impl TrafficClass {
     }
 }
 
+impl Flow {
+    const DEADLINE: Kind = Kind::Time { least: Duration::from_nanos(1), most: MAX_CYCLE };
+}
+
 impl SyncClass {
     /// The name of the class.
     pub const NAME: &'static str = "sync";
@@ -131,6 +136,7 @@ impl SyncClass {
 }
 
 impl Interface {
+    const PATH: Kind = Kind::Time { least: Duration::ZERO, most: Duration::from_secs(1) };
     /// The range of leads. The kernel stores it as nanoseconds in 32 bits.
     const LEAD: Kind = Kind::Time { least: Duration::from_micros(1), most: Duration::from_millis(1) };
     /// The bytes before a frame (preamble and start delimiter) and after it (gap).

@@ -3,6 +3,7 @@
 use super::{Rules, CLASS_NAMES, GROUP_NAMES, INTERFACE_NAMES, TASK_NAMES};
 use crate::parse::nearest_name;
 use crate::system::{Flow, Interface, Network};
+use crate::time::Duration;
 
 impl Rules<'_> {
     pub(super) fn flow(&mut self, path: &str, network: &Network, flow: &Flow) {
@@ -120,7 +121,8 @@ impl Rules<'_> {
     /// Checks that the frame can cross its interfaces within its deadline at all.
     fn deadline_of_flow(&mut self, path: &str, network: &Network, flow: &Flow) {
         let way = self.system.way(network, flow);
-        let least: crate::Duration = way.iter().map(|interface| interface.path + interface.frame_time(flow.size)).sum();
+        let add = |sum: Duration, one: &&Interface| sum.checked_add(one.path)?.checked_add(one.frame_time(flow.size));
+        let Some(least) = way.iter().try_fold(Duration::ZERO, add) else { return };
         if flow.deadline < least {
             let text = format!("deadline {} is shorter than the {least} of the frame on its links", flow.deadline);
             self.add(format!("{path}.deadline"), &["network.interfaces", path], text);

@@ -128,7 +128,9 @@ impl Rules<'_> {
             self.add(format!("{}.class", path(index)), &[&path(other)], text).hint =
                 Some("each group needs a class of its own there".into());
         }
-        let (Some(one), Some(two)) = (before.offset, slot.offset) else { return };
+        // An offset outside of the period is reported separately.
+        let within = |slot: &Slot| slot.offset.filter(|offset| (Duration::ZERO..slot.period).contains(offset));
+        let (Some(one), Some(two)) = (within(before), within(slot)) else { return };
         if overlap((one, before), (two, slot)) {
             let text = format!(
                 "the slots of `{}` ({} from {one} of every {}) and of `{}` ({} from {two} of every {}) overlap",

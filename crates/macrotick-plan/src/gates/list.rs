@@ -66,7 +66,7 @@ fn parts<'a>(circle: &'a Circle, guard: impl Fn(&str) -> Duration) -> Vec<Part<'
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for Part { length, open } in around {
         let head = length.min(until);
-        until = until - head;
+        until -= head;
         before.push(Part { length: head, open });
         after.push(Part { length: length - head, open });
     }
@@ -97,7 +97,7 @@ fn settle(parts: &mut Vec<Part>, shortest: Duration) {
             return;
         };
         let missing = (shortest - parts[index].length).min(parts[from].length);
-        parts[from].length = parts[from].length - missing;
+        parts[from].length -= missing;
         parts[index].length += missing;
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn with_gates(
         earliest.insert(receiver, start);
         refused = Some(error);
     }
-    Err(refused.map_or(PlanError::NoHyperperiod, PlanError::Gates))
+    Err(PlanError::Gates(refused.expect("every turn was refused")))
 }
 
 /// Returns the receiver and its next earliest start, counted from its release, if its deadline leaves time for it.
@@ -91,7 +91,7 @@ fn moved(system: &System, earliest: &BTreeMap<String, Duration>) -> System {
         match (task.offset, task.jitter) {
             (None, Some(_)) => task.deadline = task.deadline.min(task.period - start),
             (_, jitter) => {
-                task.deadline = task.deadline - start;
+                task.deadline -= start;
                 task.jitter = jitter.map(|jitter| jitter - start);
             }
         }
