@@ -95,3 +95,45 @@ fn containers_have_the_priorities_of_their_criticality() {
         groups.iter().map(|group| (group.name.as_str(), group.priority)).collect();
     assert_eq!(priorities, [("vendor", Some(66)), ("guests", Some(33))]);
 }
+
+#[test]
+fn the_receiver_starts_after_the_gate() {
+    let plan = planned("examples/two-containers-and-a-gate.yaml");
+    let list = &plan.gates[0];
+    let gate = list.entries.iter().position(|entry| entry.open == ["control"]).expect("a gate");
+    let opens: Duration = list.entries[..gate].iter().map(|entry| entry.length).sum();
+    assert_eq!(opens, plan.jobs("sensor")[0].deadline);
+    assert!(plan.jobs("controller")[0].nominal >= opens + list.entries[gate].length);
+}
+
+/// The windows of a thread that opens gates are those of a group, and a receiver that starts later keeps its deadline.
+#[test]
+fn plans_with_gate_threads_are_feasible() {
+    let text = "system: s
+cpus: [0, 1]
+lead: 10us
+tasks:
+  - {name: s, period: 1ms, wcet: 100us, namespace: left}
+  - {name: t, period: 2ms, wcet: 150us, jitter: 0us, namespace: left}
+  - {name: r, period: 1ms, wcet: 100us, deadline: 700us, namespace: right}
+  - {name: q, period: 2ms, wcet: 200us, deadline: 500us, jitter: 0us, namespace: right}
+clock: {tai: {period: 4ms, length: 200us, bound: 100us}}
+namespaces:
+  - {name: left, address: 10.0.0.1/24}
+  - {name: right, address: 10.0.0.2/24}
+network:
+  classes: [{name: x, priority: 6}, {name: rest}]
+  interfaces:
+    - {name: left, namespace: left, speed: 1Gb/s, gates: planned, lead: 20us}
+    - {name: port, port: right, speed: 1Gb/s, path: 2us, gates: planned, lead: 20us}
+  flows:
+    - {name: f, from: s, to: r, size: 64B, class: x, deadline: 400us}
+    - {name: g, from: t, to: q, size: 500B, class: x, deadline: 400us}
+";
+    let system = System::parse(text, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+    let plan = plan(&system, Solver::FoldedOccupancy).unwrap_or_else(|error| panic!("{error}"));
+    let verdict = check(&plan);
+    assert!(verdict.is_feasible(), "{verdict}\n{}", macrotick_model::timeline::timeline(&plan));
+    let threads: Vec<&str> = verdict.pools.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!(threads, ["gate-left", "gate-port"]);
+}

@@ -75,7 +75,7 @@ pub fn full_name(thread: KernelThread, cpu: u32) -> String {
 pub fn full_names<'a>(threads: &'a [GroupThread], cpus: &'a [u32]) -> impl Iterator<Item = String> + 'a {
     threads.iter().flat_map(|thread| match thread {
         GroupThread::EachCpu(thread) => cpus.iter().map(|cpu| full_name(*thread, *cpu)).collect(),
-        GroupThread::Interrupt(name) => vec![name.clone()],
+        GroupThread::Interrupt(_) | GroupThread::Gate(_) => vec![thread.name()],
     })
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::container::Container;
 use crate::diagnostic::Diagnostics;
+use crate::gates::GateList;
 use crate::observation::Observation;
 use crate::parse::{Finding, SYSTEM};
 use crate::plan::Plan;
@@ -135,7 +136,7 @@ impl Plan {
         write(path, &self.to_json())
     }
 
-    /// Returns the plan as JSON with one window per line, for reading and for `diff`.
+    /// Returns the plan as JSON with one window or gate per line, for reading and for `diff`.
     pub fn to_json(&self) -> String {
         let mut text = format!(
             "{{\n\"version\": {},\n\"solver\": {},\n\"cycle\": {},\n\"tables\": [",
@@ -148,8 +149,13 @@ impl Plan {
             let windows: Vec<String> = table.windows.iter().map(|window| format!("\n  {}", json(window))).collect();
             let _ = write!(text, "{comma}\n {{\"cpu\": {}, \"windows\": [{}]}}", table.cpu, windows.join(","));
         }
+        text += "],\n";
+        if !self.gates.is_empty() {
+            let lists: Vec<String> = self.gates.iter().map(gate_list).collect();
+            text += &format!("\"gates\": [{}],\n", lists.join(","));
+        }
         let system = serde_json::to_string_pretty(&self.system).expect("a system is always JSON");
-        text + &format!("],\n\"system\": {system}\n}}\n")
+        text + &format!("\"system\": {system}\n}}\n")
     }
 }
 
@@ -180,6 +186,12 @@ impl Observation {
     pub fn to_json(&self) -> String {
         json(self) + "\n"
     }
+}
+
+fn gate_list(list: &GateList) -> String {
+    let entries: Vec<String> = list.entries.iter().map(|entry| format!("\n  {}", json(entry))).collect();
+    let (interface, cycle) = (json(&list.interface), json(&list.cycle));
+    format!("\n {{\"interface\": {interface}, \"cycle\": {cycle}, \"entries\": [{}]}}", entries.join(","))
 }
 
 fn json<T: Serialize>(value: &T) -> String {
@@ -270,6 +282,10 @@ fn valid(plan: &Plan, prefix: &str, path: &str) -> Result<(), FileError> {
     if plan.cycle.as_nanos() <= 0 || plan.cycle > validate::MAX_CYCLE {
         problems.push(format!("{prefix}cycle: {} is not within (0, {}]", plan.cycle, validate::MAX_CYCLE));
     }
+    let of_gates = plan.gates.iter().enumerate().flat_map(|(index, list)| {
+        list.problems(plan).into_iter().map(move |problem| format!("gates[{index}]: {problem}"))
+    });
+    problems.extend(of_gates.map(|problem| shortened(&format!("{prefix}{problem}"))));
     let open = plan.system.left_open().into_iter();
     problems.extend(open.map(|path| format!("{prefix}system.{path}: a plan needs this value")));
     if problems.is_empty() {

@@ -18,6 +18,7 @@ mod random;
 mod system;
 mod time;
 pub mod timeline;
+mod units;
 pub mod validate;
 pub mod visible;
 pub mod whole;
@@ -35,9 +36,11 @@ pub use parse::Finding;
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
-    Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, GivenWindow, Group, GroupTask,
-    GroupThread, Gumbel, IdleLatency, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Placed,
-    Policy, Pool, PoolOrder, Process, Profile, ProfileSettings, Program, Reservation, Serving, SetUp, Supply,
-    SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Windows, Workload,
+    Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, Flow, Gates, GivenWindow, Group,
+    GroupTask, GroupThread, Gumbel, IdleLatency, Interface, InterfaceEnd, KernelThread, Lab, Lead, Load, Namespace,
+    Network, OnMiss, Periodic, PingFlood, Placed, Policy, Pool, PoolOrder, Process, Profile, ProfileSettings, Program,
+    Reservation, Serving, SetUp, Slot, Supply, SyncClass, SyncWindow, System, Task, TrafficClass, UdpReceive, UdpSend,
+    Uniform, Windows, Workload,
 };
 pub use time::{Duration, Instant};
+pub use units::{ParseSizeError, ParseSpeedError, Size, Speed};

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuSet;
+use crate::gates::GateList;
 use crate::system::{Reservation, System, Task};
 use crate::time::Duration;
 
@@ -20,6 +21,10 @@ pub struct Plan {
     pub cycle: Duration,
     /// One table per CPU that has windows, in ascending order of CPU.
     pub tables: Vec<CpuTable>,
+    /// One gate list per interface with gates, planned or by hand, in the order of the description. They start at the
+    /// epoch of the tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateList>,
     /// The system that the plan is for.
     pub system: System,
 }
@@ -83,9 +88,9 @@ impl Plan {
     /// The version that this code reads and writes.
     pub const VERSION: u32 = 2;
 
-    /// Makes a plan of a system, in the version that this code writes.
+    /// Makes a plan of a system without gate lists, in the version that this code writes.
     pub fn new(solver: impl Into<String>, cycle: Duration, tables: Vec<CpuTable>, system: System) -> Plan {
-        Plan { version: Plan::VERSION, solver: solver.into(), cycle, tables, system }
+        Plan { version: Plan::VERSION, solver: solver.into(), cycle, tables, gates: Vec::new(), system }
     }
 
     /// Returns the CPUs of the windows of a task or pool, or of the reservation of a task.

@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
+use crate::gates::{GateEntry, GateList};
 use crate::plan::{CpuTable, Plan};
 use crate::system::{Group, GroupTask, Lead};
 use crate::time::Duration;
@@ -16,8 +17,8 @@ use crate::time::Duration;
 /// ```
 ///
 /// `A` is an ACTIVATE, `D` a DEADLINE. With a lead, the first line names it: `lead 20us`, or `lead up to 20us` if the
-/// deployment measures it. The line of each CPU then has the share of its leads (`leads 2.5 %`). Groups follow, with
-/// their tasks.
+/// deployment measures it. The line of each CPU then has the share of its leads (`leads 2.5 %`). Gate lists follow, with
+/// the open classes of each entry (`-` if all gates are closed), then groups with their tasks.
 pub fn timeline(plan: &Plan) -> String {
     let lead = match plan.system.lead {
         None => String::new(),
@@ -27,6 +28,9 @@ pub fn timeline(plan: &Plan) -> String {
     let mut text = format!("cycle {}, solver {}{lead}\n", plan.cycle, plan.solver);
     for table in &plan.tables {
         cpu(&mut text, table, plan.system.lead, plan.cycle);
+    }
+    for list in &plan.gates {
+        gates(&mut text, list);
     }
     for group in plan.system.servers() {
         self::group(&mut text, group, plan.system.server_period);
@@ -60,6 +64,19 @@ fn cpu(text: &mut String, table: &CpuTable, lead: Option<Lead>, cycle: Duration)
         let deadline = if window.deadline { 'D' } else { '-' };
         let (offset, end, length) = (window.offset, window.end(), window.length);
         let _ = writeln!(text, "  {offset:>10} .. {end:>10} {length:>8}  {activate}{deadline}  {}", window.task);
+    }
+}
+
+fn gates(text: &mut String, list: &GateList) {
+    let count = list.entries.len();
+    let noun = if count == 1 { "entry" } else { "entries" };
+    let _ = writeln!(text, "interface {}: {count} {noun}, cycle {}", list.interface, list.cycle);
+    let mut offset = Duration::ZERO;
+    for GateEntry { length, open } in &list.entries {
+        let end = offset + *length;
+        let open = if open.is_empty() { "-".into() } else { open.join(", ") };
+        let _ = writeln!(text, "  {offset:>10} .. {end:>10} {length:>8}  {open}");
+        offset = end;
     }
 }
 

@@ -3,14 +3,17 @@
 mod container;
 mod deadline;
 mod engine;
+mod flows;
 mod group;
 mod network;
 mod process;
 mod profile;
 mod program;
+mod slots;
 mod sync;
 mod table;
 mod task;
+mod traffic;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +57,10 @@ pub(crate) const TASK_NAMES: &str = "(task names)";
 pub(crate) const GROUP_NAMES: &str = "(group names)";
 /// Stands for the names of all namespaces.
 pub(crate) const NAMESPACE_NAMES: &str = "(namespace names)";
+/// Stands for the names of all traffic classes.
+pub(crate) const CLASS_NAMES: &str = "(class names)";
+/// Stands for the names of all interfaces.
+pub(crate) const INTERFACE_NAMES: &str = "(interface names)";
 /// Stands for the periods of all tasks and windows.
 pub(crate) const PERIODS: &str = "(periods)";
 /// Stands for the list of CPUs.
@@ -115,6 +122,9 @@ pub(crate) fn rules(system: &System) -> Vec<Problem> {
     rules.groups();
     rules.domains();
     rules.namespaces();
+    if let Some(network) = &system.network {
+        rules.network(network);
+    }
     for (index, chain) in system.chains.iter().enumerate() {
         rules.chain(&format!("chains[{index}]"), chain);
     }
@@ -209,9 +219,12 @@ impl Rules<'_> {
             return;
         }
         if !system.has_windows() {
-            for (key, given) in
-                [("cycle", system.cycle.is_some()), ("clock", system.sync().is_some()), ("lead", system.lead.is_some())]
-            {
+            let beside = system.has_cycle();
+            for (key, given) in [
+                ("cycle", system.cycle.is_some() && !beside),
+                ("clock", system.sync().is_some() && !beside),
+                ("lead", system.lead.is_some()),
+            ] {
                 if given {
                     self.add(
                         key,
@@ -220,7 +233,9 @@ impl Rules<'_> {
                     );
                 }
             }
-            return;
+            if !beside {
+                return;
+            }
         }
         let Some(hyperperiod) = system.hyperperiod().filter(|&length| length <= MAX_CYCLE) else {
             let text = match system.hyperperiod() {
@@ -256,6 +271,16 @@ impl Rules<'_> {
         let namespaces = namespaces.map(|(i, namespace)| (format!("namespaces[{i}].name"), namespace.name.clone()));
         self.unique(chains.collect(), "chain");
         self.unique(namespaces.collect(), "namespace");
+        if let Some(network) = &system.network {
+            let named = |list: &str, names: Vec<&String>| {
+                let path = |(i, name): (usize, &&String)| (format!("network.{list}[{i}].name"), (*name).clone());
+                names.iter().enumerate().map(path).collect()
+            };
+            self.unique(named("classes", network.classes.iter().map(|class| &class.name).collect()), "class");
+            let interfaces = network.interfaces.iter().map(|interface| &interface.name);
+            self.unique(named("interfaces", interfaces.collect()), "interface");
+            self.unique(named("flows", network.flows.iter().map(|flow| &flow.name).collect()), "flow");
+        }
     }
 
     fn unique(&mut self, names: Vec<(String, String)>, what: &str) {
@@ -282,6 +307,16 @@ impl Rules<'_> {
         if self.system.task(name).is_some_and(|task| !task.supply.is_windows()) {
             let text = format!("task `{name}` has a reservation and no windows");
             self.add(path, &[TASK_NAMES, "tasks"], text);
+        }
+    }
+
+    /// Checks that one of some named things has the name that stands at the path.
+    fn known<'n>(&mut self, (path, name): (&str, &str), (what, set): (&str, &str), all: impl Iterator<Item = &'n str>) {
+        let all: Vec<&str> = all.collect();
+        if !all.contains(&name) {
+            let near = nearest_name(name, all.into_iter());
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            self.add(path, &[set], format!("no {what} is named `{name}`")).hint = hint;
         }
     }
 

@@ -48,7 +48,7 @@ fn the_schemas_are_those_of_the_table() {
 }
 
 /// The wrong descriptions that the schema accepts, each with the reason. It must report all others.
-const TAKEN: [(&str, &str); 21] = [
+const TAKEN: [(&str, &str); 23] = [
     ("anchors", "a validator replaces them by their values"),
     ("cycle", "one time must be a multiple of others"),
     ("duplicate-key", "a validator sees one of them"),
@@ -64,6 +64,8 @@ const TAKEN: [(&str, &str); 21] = [
     ("off-grid", "one time must be a multiple of another one"),
     ("pool-windows", "the owner of a window is in another part of the description"),
     ("reservations", "the range of times under SCHED_DEADLINE depends on others"),
+    ("slots", "slots depend on classes, interfaces and each other"),
+    ("sync-class", "classes have different priorities and are counted together"),
     ("sync-long", "one time is bounded by another one"),
     ("sync-values", "times must be multiples of the macrotick"),
     ("table-overlap", "windows must not overlap"),

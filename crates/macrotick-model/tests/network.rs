@@ -1,6 +1,6 @@
 //! Network namespaces and their contents.
 
-use macrotick_model::{KernelThread, Load, PingFlood, System};
+use macrotick_model::{GroupThread, KernelThread, Load, PingFlood, System};
 
 const NAMESPACES: &str =
     "namespaces:\n  - {name: left, address: 10.0.0.1/24}\n  - {name: right, address: 10.0.0.2/24}\n";
@@ -36,7 +36,8 @@ fn pools_hold_kernel_threads() {
     let system = described(
         "groups:\n  - {name: p, windows: {period: 10ms, length: 1ms}, kernel-threads: [ktimers, ksoftirqd]}\n",
     );
-    assert_eq!(system.pool("p").unwrap().kernel_threads, [KernelThread::Ktimers, KernelThread::Ksoftirqd]);
+    let threads = [KernelThread::Ktimers, KernelThread::Ksoftirqd].map(GroupThread::EachCpu);
+    assert_eq!(system.pool("p").unwrap().kernel_threads, threads);
 }
 
 #[test]

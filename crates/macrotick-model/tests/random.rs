@@ -231,6 +231,73 @@ fn process(random: &mut Random, name: String, in_group: Option<bool>) -> Process
     }
 }
 
+/// The network of a system with this sender and these groups, which have windows or budgets.
+fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
+    let class = |name: &str, priority| TrafficClass {
+        name: name.into(),
+        priority,
+        pcp: (priority == Some(9)).then_some(3),
+        max_size: Size::from_bytes(1000),
+    };
+    let gate = |length: i64, open: &[&str]| GateEntry {
+        length: us(length),
+        open: open.iter().map(|name| name.to_string()).collect(),
+    };
+    let given = Gates::Given(vec![gate(100, &["rest", "null"]), gate(400, &[]), gate(500, &["a.b"])]);
+    let lead = random.maybe(|random| random.micros(1, 1000));
+    let interface = |name: &str, end, gates| Interface {
+        name: name.into(),
+        end,
+        speed: Some(Speed::VIRTUAL),
+        vlan: None,
+        gates,
+        path: Duration::ZERO,
+        lead: None,
+        cpu: None,
+    };
+    let device = InterfaceEnd::Device("eth1.5".into());
+    let interfaces = vec![
+        Interface {
+            lead,
+            cpu: lead.map(|_| 1),
+            path: random.micros(0, 9),
+            ..interface("0", InterfaceEnd::Namespace(NAMESPACES[0].into()), Some(Gates::Planned))
+        },
+        interface("port", InterfaceEnd::Port(NAMESPACES[1].into()), random.maybe(|_| given)),
+        Interface {
+            speed: Some(Speed::from_bits(1_000_000 + 500_000 * random.below(999))),
+            vlan: random.maybe(|random| 1 + random.below(4094) as u32),
+            ..interface("wire", device, None)
+        },
+    ];
+    let flow = Flow {
+        name: "flow".into(),
+        from: sender.into(),
+        to: random.maybe(|_| groups.first().map(|group| group.name.clone())).flatten(),
+        via: vec!["0".into(), "wire".into()],
+        size: Size::from_bytes(1 + random.below(1000) as u32),
+        class: "null".into(),
+        deadline: Duration::from_millis(100),
+        after: random.maybe(|random| random.micros(0, 999)),
+        period: None,
+    };
+    let slot = |(index, group): (usize, &Group)| Slot {
+        group: group.name.clone(),
+        class: "a.b".into(),
+        interface: (index == 0).then(|| "0".into()),
+        period: Duration::from_millis(20),
+        length: Duration::from_millis(1),
+        offset: (index == 0).then_some(Duration::from_micros(7)),
+    };
+    Network {
+        classes: vec![class("null", Some(9)), class("a.b", Some(0)), class("rest", None)],
+        sync: None,
+        interfaces,
+        flows: vec![flow],
+        slots: groups.iter().enumerate().take(1).map(slot).collect(),
+    }
+}
+
 fn window(random: &mut Random, index: u64, task: &Task) -> GivenWindow {
     let (cpu, offset) = ((index % 2) as u32, us(100 * index as i64));
     GivenWindow {
@@ -252,6 +319,10 @@ fn system(seed: u64) -> System {
     let turn = random.below(1 + groups.len() as u64) as usize;
     groups.rotate_left(turn);
     let table = random.maybe(|random| (0..5).map(|index| window(random, index, &tasks[0])).collect());
+    let network = random.maybe(|random| network(random, &tasks[0].name, &groups));
+    let clock = random.maybe(sync_window).map_or(Clock::Monotonic, Clock::Tai);
+    let sync = SyncClass { priority: 7, size: Size::from_bytes(128), frames: 8 };
+    let network = network.map(|network| Network { sync: (clock != Clock::Monotonic).then_some(sync), ..network });
     let load = (0..random.below(4)).map(|index| process(random, format!("load-{index}"), None)).collect();
     // The tasks before these stay in front.
     tasks.extend((0..random.below(3)).map(|index| reserved(random, index)));
@@ -259,7 +330,7 @@ fn system(seed: u64) -> System {
         macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),
         cycle: random.maybe(|random| Duration::from_millis(20 * (1 + random.below(5) as i64))),
         lead: random.maybe(lead),
-        clock: random.maybe(sync_window).map_or(Clock::Monotonic, Clock::Tai),
+        clock,
         cpus: vec![0, 1],
         experiment: Experiment { duration: random.micros(1, 10_000_000) },
         chains: vec![Chain { reaction, age, ..Chain::named("chain", path) }],
@@ -269,6 +340,7 @@ fn system(seed: u64) -> System {
         groups,
         namespaces: namespaces(),
         profile: random.maybe(profile),
+        network,
         table,
         lab: Lab { files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect() },
         ..System::named(format!("random-{seed}"))
@@ -284,7 +356,36 @@ fn plan(seed: u64) -> Plan {
         })
     };
     let tables = (0..seed as i64 % 3).map(|cpu| table(cpu as u32, windows(cpu))).collect();
-    by_hand(system(seed), ms(20), tables)
+    let mut plan = by_hand(system(seed), ms(20), tables);
+    if plan.system.network.is_some() {
+        let entry =
+            |length, open: &[&str]| GateEntry { length, open: open.iter().map(|name| name.to_string()).collect() };
+        let entries = vec![entry(us(4500), &[]), entry(us(500), &["null", "rest"])];
+        plan.gates = vec![GateList { interface: "0".into(), cycle: ms(5), entries }];
+    }
+    plan
+}
+
+#[test]
+fn gate_lists_of_plans_are_checked() {
+    let plan = (0..).map(plan).find(|plan| !plan.gates.is_empty()).expect("a plan with gates");
+    let refused = |change: fn(&mut GateList)| {
+        let mut plan = plan.clone();
+        change(&mut plan.gates[0]);
+        Plan::from_json(&plan.to_json(), "p.json").expect_err("refused").to_string()
+    };
+    let text = refused(|list| list.interface = "odd".into());
+    assert_eq!(text, "p.json: gates[0]: the system has no interface `odd`");
+    let text = refused(|list| list.cycle = ms(3));
+    assert!(text.contains("gates[0]: the cycle 20ms of the plan is not a multiple of 3ms"), "{text}");
+    assert!(text.contains("gates[0]: the entries sum up to 5ms, not to the cycle 3ms"), "{text}");
+    assert!(refused(|list| list.cycle = ms(0)).contains("cycle 0ns is not within (0, 2147483647ns]"));
+    let text = refused(|list| list.entries[0].open = vec!["odd".into()]);
+    assert!(text.contains("entry 0 opens `odd`, which is no class"), "{text}");
+    let text = refused(|list| list.entries[1].length = ns(67));
+    assert!(text.contains("entry 1 of 67ns is shorter than a frame, 68ns"), "{text}");
+    let text = refused(|list| list.entries = vec![list.entries[0].clone(); 401]);
+    assert!(text.contains("401 entries are too many, the limit is 400"), "{text}");
 }
 
 #[test]

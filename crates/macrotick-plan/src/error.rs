@@ -4,6 +4,8 @@ use std::fmt;
 
 use macrotick_model::{Duration, Finding, System};
 
+use crate::gates::GateError;
+
 /// The kind of an entity that cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -262,6 +264,9 @@ pub enum PlanError {
         /// `MACROTICK_MAX_WINDOWS`.
         limit: usize,
     },
+    /// The gates of an interface cannot be placed beside the windows.
+    #[error(transparent)]
+    Gates(GateError),
 }
 
 impl PlanError {
@@ -273,6 +278,7 @@ impl PlanError {
     /// Returns the error with its place in the description of the system.
     pub fn finding(&self, system: &System) -> Finding {
         let (at, hint) = match self {
+            PlanError::Gates(error) => return error.finding(system),
             PlanError::Split { whole, .. } => (whole.finding(system).at, None),
             PlanError::Overload { .. } => ("tasks".into(), Some(greatest(system))),
             PlanError::Chain { chain, kind, .. } => {
@@ -314,6 +320,7 @@ impl PlanError {
             | Chain { .. }
             | NoBandwidth { .. }
             | TooManyWindows { .. }
+            | Gates(_)
             | Split { .. } => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Solvers: from a system to the tables of a plan.
+//! Solvers: from a system to the tables of a plan, and to the gate lists of its interfaces.
 //!
 //! [`Solver::FoldedOccupancy`] computes tables (`folded.rs` explains how), [`Solver::Null`] uses a table by hand.
 //! Neither checks its own result: `macrotick-check` does, and shares no code with this crate.
@@ -12,6 +12,7 @@ mod edf;
 mod error;
 mod folded;
 mod gaps;
+mod gates;
 mod network;
 mod null;
 mod occupancy;
@@ -28,6 +29,7 @@ use macrotick_model::{Duration, Plan, System};
 
 pub use cut::RESUMING;
 pub use error::{Bound, Kind, PlanError};
+pub use gates::{GateError, Late};
 pub use network::{network_advice, NetworkAdvice};
 
 /// The largest share of a CPU that windows can take, in thousandths. The kernel keeps the rest
@@ -93,6 +95,11 @@ impl FromStr for Solver {
 ///
 /// The system must keep the rules of a description. A system that was parsed or loaded does.
 pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
+    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver))
+}
+
+/// Makes a plan without gate lists.
+fn windows(system: &System, solver: Solver) -> Result<Plan, PlanError> {
     let cycle = system.cycle_of_plan().ok_or(PlanError::NoHyperperiod)?;
     let tables = match solver {
         Solver::FoldedOccupancy => folded::tables(system, cycle)?,

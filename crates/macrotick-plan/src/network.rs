@@ -41,7 +41,7 @@ fn serves(plan: &Plan, cpu: u32, name: &str) -> bool {
 }
 
 fn has_pool(plan: &Plan, cpu: u32) -> bool {
-    let has = |pool: &Pool| pool.kernel_threads.contains(&KernelThread::Ksoftirqd);
+    let has = |pool: &Pool| pool.kernel_threads.contains(&GroupThread::EachCpu(KernelThread::Ksoftirqd));
     plan.system.pools().filter(has).any(|pool| serves(plan, cpu, &pool.name))
 }
 
@@ -131,7 +131,7 @@ fn windows(plan: &Plan, pool: &Pool) -> Option<Vec<GivenWindow>> {
 }
 
 fn group_line(pool: &Pool) -> String {
-    let threads: Vec<&str> = pool.kernel_threads.iter().map(|thread| thread.name()).collect();
+    let threads: Vec<String> = pool.kernel_threads.iter().map(GroupThread::name).collect();
     format!(
         "{{name: {}, windows: {{period: {}, length: {}, order: {}, slack: {}}}, cpus: [{}], kernel-threads: [{}]}}",
         pool.name,

@@ -1,5 +1,7 @@
 //! The rules of single values, which depend on no other value. The table has their ranges.
 
+use std::fmt::Display;
+
 use super::Kind;
 use crate::time::Duration;
 use crate::validate::Problem;
@@ -27,6 +29,13 @@ impl Found {
                 _ => format!("{key} {value} is out of range: {least} to {most}"),
             };
             self.add(path, &[], text);
+        }
+    }
+
+    /// Checks that a quantity is within a range, both ends included.
+    pub fn between<T: PartialOrd + Display>(&mut self, path: &str, key: &str, value: T, least: T, most: T) {
+        if value < least || value > most {
+            self.add(path, &[], format!("{key} {value} is out of range: {least} to {most}"));
         }
     }
 

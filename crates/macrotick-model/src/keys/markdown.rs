@@ -71,6 +71,8 @@ pub(super) fn brief(kind: &Kind) -> String {
         },
         Kind::Integer { least, most } if *most == i64::from(u32::MAX) => format!("number, {least} or more"),
         Kind::Cpu => "CPU".into(),
+        Kind::Size { least, most } => format!("size, {least} to {most}"),
+        Kind::Speed => "speed".into(),
         Kind::Integer { least, most } => format!("number, {least} to {most}"),
         Kind::Flag => "`true` or `false`".into(),
         Kind::Words(words) => {

@@ -28,6 +28,7 @@ pub(crate) use check::Found;
 
 use crate::parse::{Context, Fields, Node};
 use crate::time::Duration;
+use crate::units::Size;
 
 /// The kind of the value of a key.
 #[derive(Debug)]
@@ -55,6 +56,15 @@ pub enum Kind {
     },
     /// The number of a CPU.
     Cpu,
+    /// A number of bytes within a range, both ends included.
+    Size {
+        /// The smallest size.
+        least: Size,
+        /// The largest size.
+        most: Size,
+    },
+    /// The speed of a link, from [`MIN`](crate::Speed::MIN) to [`MAX`](crate::Speed::MAX).
+    Speed,
     /// `true` or `false`.
     Flag,
     /// One of some words.
@@ -74,6 +84,8 @@ impl Kind {
     pub const LENGTH: Kind = Kind::Time { least: Duration::from_nanos(1), most: Duration::from_nanos(i64::MAX) };
     /// A list of CPUs.
     pub const CPUS: Kind = Kind::List(&Kind::Cpu);
+    /// Any size from one byte on.
+    pub const SIZE: Kind = Kind::Size { least: Size::from_bytes(1), most: Size::MAX };
     /// The highest number of a CPU that Linux supports.
     const LAST_CPU: i64 = 8191;
 

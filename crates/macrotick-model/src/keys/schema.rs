@@ -7,6 +7,10 @@ use crate::time::Duration;
 
 /// The pattern of a time with its unit.
 const TIME: &str = "[0-9]+(\\.[0-9]+)? ?(ns|us|\u{b5}s|\u{3bc}s|ms|s|min)$";
+/// The pattern of a size with its unit.
+const SIZE: &str = "^[0-9]+ ?(B|KiB)$";
+/// The pattern of a speed with its unit.
+const SPEED: &str = "^(?=.*[1-9])[0-9]+(\\.[0-9]+)? ?(Mb/s|Gb/s)$";
 /// The pattern of a name.
 const NAME: &str = "^[a-z0-9_][a-z0-9_.-]*$";
 
@@ -25,6 +29,8 @@ fn of(kind: &Kind) -> Value {
         Kind::Name { most } => json!({"type": ["string", "number", "boolean"], "pattern": NAME, "maxLength": most}),
         Kind::Text(_) => json!({"type": ["string", "number", "boolean"]}),
         Kind::Time { least, .. } => json!({"type": "string", "pattern": time(*least)}),
+        Kind::Size { .. } => json!({"type": "string", "pattern": SIZE}),
+        Kind::Speed => json!({"type": "string", "pattern": SPEED}),
         Kind::Integer { .. } | Kind::Cpu => {
             let (least, most) = kind.range().expect("the range of a whole number");
             json!({"type": "integer", "minimum": least, "maximum": most})

@@ -106,7 +106,8 @@ fn scalar(text: &str) -> String {
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c))
         && (text.starts_with(|c: char| c.is_ascii_lowercase()) || text.parse::<crate::Duration>().is_ok())
         && !["null", "true", "false", "yes", "no", "on", "off"].contains(&text);
-    if plain {
+    let is_quantity = text.parse::<crate::Size>().is_ok() || text.parse::<crate::Speed>().is_ok();
+    if plain || (is_quantity && text.chars().all(|c| c.is_ascii_alphanumeric() || "./".contains(c))) {
         text.into()
     } else {
         serde_json::Value::from(text).to_string()

@@ -7,6 +7,7 @@ use super::{Field, Found, Kind, Text};
 use crate::cpus::CpuSet;
 use crate::parse::{Context, Node};
 use crate::time::Duration;
+use crate::units::{Size, Speed};
 
 /// The placeholder for a time that cannot be read. Rules that depend on it are not applied.
 const UNREAD: Duration = Duration::from_secs(1);
@@ -28,6 +29,48 @@ impl Field for Duration {
 
     fn check(&self, path: &str, key: &str, kind: &Kind, found: &mut Found) {
         found.time(path, key, *self, kind);
+    }
+}
+
+impl Field for Size {
+    const KIND: Kind = Kind::SIZE;
+
+    fn read(cx: &mut Context, node: &Node, path: &str, _: &Kind) -> Self {
+        cx.quantity(node, path).unwrap_or_else(Self::unread)
+    }
+
+    fn unread() -> Self {
+        Size::from_bytes(64)
+    }
+
+    fn write(&self) -> Text {
+        Text::Word(self.to_string())
+    }
+
+    fn check(&self, path: &str, key: &str, kind: &Kind, found: &mut Found) {
+        if let &Kind::Size { least, most } = kind {
+            found.between(path, key, *self, least, most);
+        }
+    }
+}
+
+impl Field for Speed {
+    const KIND: Kind = Kind::Speed;
+
+    fn read(cx: &mut Context, node: &Node, path: &str, _: &Kind) -> Self {
+        cx.quantity(node, path).unwrap_or_else(Self::unread)
+    }
+
+    fn unread() -> Self {
+        Speed::VIRTUAL
+    }
+
+    fn write(&self) -> Text {
+        Text::Word(self.to_string())
+    }
+
+    fn check(&self, path: &str, key: &str, _: &Kind, found: &mut Found) {
+        found.between(path, key, *self, Speed::MIN, Speed::MAX);
     }
 }
 

@@ -1,6 +1,8 @@
 //! The state of one parse: the findings, the place of each value, and the values that cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
 
 use super::yaml::{Node, Value};
 use crate::diagnostic::{Diagnostic, Span};
@@ -213,6 +215,12 @@ impl Context {
                 None
             }
         }
+    }
+
+    /// Reads a quantity with a unit.
+    pub fn quantity<T: FromStr<Err: Display>>(&mut self, node: &Node, path: &str) -> Option<T> {
+        let text = self.text(node, path)?;
+        text.parse().map_err(|error: T::Err| self.refuse(path, node.at, error.to_string(), None)).ok()
     }
 
     pub fn integer(&mut self, node: &Node, path: &str) -> Option<i64> {

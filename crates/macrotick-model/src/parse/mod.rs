@@ -22,7 +22,7 @@ use crate::container::Container;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::keys::Field;
 use crate::system::{GroupTask, System};
-use crate::validate::{self, GROUP_NAMES, NAMESPACE_NAMES, PERIODS, TASK_NAMES};
+use crate::validate::{self, CLASS_NAMES, GROUP_NAMES, INTERFACE_NAMES, NAMESPACE_NAMES, PERIODS, TASK_NAMES};
 
 impl System {
     /// Reads a description, and reports all errors at once. `path` only names the place of an error.
@@ -92,6 +92,16 @@ impl Context {
         self.mark_sets("tasks", system.tasks.len(), TASK_NAMES, "period");
         self.mark_sets("groups", system.groups.len(), GROUP_NAMES, "windows");
         self.mark_names("namespaces", system.namespaces.len(), NAMESPACE_NAMES);
+        if let Some(network) = &system.network {
+            self.mark_names("network.classes", network.classes.len(), CLASS_NAMES);
+            self.mark_names("network.interfaces", network.interfaces.len(), INTERFACE_NAMES);
+            for (list, count) in [("slots", network.slots.len()), ("flows", network.flows.len())] {
+                let path = |index| format!("network.{list}[{index}].period");
+                if self.is_broken("network") || (0..count).any(|index| self.holds_broken(&path(index))) {
+                    self.mark_broken(PERIODS);
+                }
+            }
+        }
         Some(system)
     }
 

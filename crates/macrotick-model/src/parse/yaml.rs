@@ -40,6 +40,18 @@ impl Node {
         matches!(&self.value, Value::Map(entries) if entries.is_empty())
     }
 
+    pub fn is_list(&self) -> bool {
+        matches!(&self.value, Value::List(_))
+    }
+
+    /// Returns the text of a plain value.
+    pub fn scalar(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Returns the kind of the node for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {

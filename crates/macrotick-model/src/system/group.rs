@@ -29,7 +29,7 @@ object! {
         "lead" lead: Option<Duration> [Group::LEAD], optional "none"
             = "How much earlier its threads wake up from `nanosleep(2)` and `clock_nanosleep(2)`: in whole microseconds, less than the server period. The kernel holds them until the sleep ends, see [Group budgets](../explanation/group-budgets.md#lead). Each sleep uses up to this much of the budget. The check adds it to the `wcet` of each job.";
         "kernel-threads" kernel_threads: Vec<GroupThread>, optional "none"
-            = "Threads of its CPUs and of interrupts that the group serves, see [Kernel threads](#kernel-threads). With `windows` alone only threads of CPUs, with `windows` and a budget none.";
+            = "Threads of its CPUs and of interrupts that the group serves, see [Kernel threads](#kernel-threads). With `windows` alone no threads of interrupts, with `windows` and a budget none.";
         "run" run: Vec<Process>, optional "none" = "The [processes](#load) that a run starts in the group.";
         "tasks" tasks: Vec<GroupTask>, optional "none" = "The tasks of its threads. The check verifies their deadlines. Needs a budget.";
     }
@@ -71,10 +71,7 @@ impl Group {
     pub fn pool(&self) -> Option<Pool> {
         let Windows { period, length, order, slack } = *self.windows.as_ref()?;
         let alone = !self.has_budget();
-        let of_cpus = self.kernel_threads.iter().filter_map(|thread| match thread {
-            GroupThread::EachCpu(thread) if alone => Some(*thread),
-            _ => None,
-        });
+        let is_served = |thread: &&GroupThread| alone && !matches!(thread, GroupThread::Interrupt(_));
         Some(Pool {
             name: self.pool_name()?,
             period,
@@ -83,7 +80,7 @@ impl Group {
             order,
             slack,
             cgroup: self.cgroup.clone().filter(|_| alone),
-            kernel_threads: of_cpus.collect(),
+            kernel_threads: self.kernel_threads.iter().filter(is_served).cloned().collect(),
         })
     }
 
@@ -137,6 +134,8 @@ pub enum GroupThread {
     EachCpu(KernelThread),
     /// The thread of an interrupt, with its name in the kernel: `irq/NUMBER-NAME`.
     Interrupt(String),
+    /// The thread that opens the gates of an interface, with the name of the interface in the description.
+    Gate(String),
 }
 
 impl GroupThread {
@@ -144,18 +143,25 @@ impl GroupThread {
     pub(crate) const INTERRUPT_FORM: &'static str = "irq/NUMBER-NAME";
     /// See [`Self::INTERRUPT_FORM`].
     pub(crate) const INTERRUPT_PREFIX: &'static str = "irq/";
+    /// The form of the name of a gate thread.
+    pub(crate) const GATE_FORM: &'static str = "gate/INTERFACE";
+    const GATE_PREFIX: &'static str = "gate/";
     const FORMS: &'static Forms = &Forms {
         what: "a kernel thread",
-        plain: Some((Kind::Text("irq/NUMBER-NAME"), "The thread of an interrupt, with its name in `ps -e`.")),
+        plain: Some((
+            Kind::Text("irq/NUMBER-NAME or gate/INTERFACE"),
+            "The thread of an interrupt, with its name in `ps -e`, or the [gate thread](#gate-threads) of an interface.",
+        )),
         words: KernelThread::WORDS.words,
         keys: &[],
     };
 
-    /// Returns the word in a description.
-    pub fn name(&self) -> &str {
+    /// Returns the text in a description.
+    pub fn name(&self) -> String {
         match self {
-            GroupThread::EachCpu(thread) => thread.name(),
-            GroupThread::Interrupt(name) => name,
+            GroupThread::EachCpu(thread) => thread.name().into(),
+            GroupThread::Interrupt(name) => name.clone(),
+            GroupThread::Gate(interface) => format!("{}{interface}", Self::GATE_PREFIX),
         }
     }
 }
@@ -174,8 +180,11 @@ impl Field for GroupThread {
                 if text.starts_with(Self::INTERRUPT_PREFIX) || cx.is_broken(path) {
                     return GroupThread::Interrupt(text);
                 }
+                if let Some(interface) = text.strip_prefix(Self::GATE_PREFIX) {
+                    return GroupThread::Gate(interface.into());
+                }
                 let words = KernelThread::WORDS.words.iter().map(|(word, _)| *word);
-                cx.unknown(node, path, "kernel thread", words.chain([Self::INTERRUPT_FORM]).collect());
+                cx.unknown(node, path, "kernel thread", words.chain([Self::INTERRUPT_FORM, Self::GATE_FORM]).collect());
                 Self::unread()
             }
             _ => Self::unread(),
@@ -187,7 +196,7 @@ impl Field for GroupThread {
     }
 
     fn write(&self) -> Text {
-        Text::Word(self.name().into())
+        Text::Word(self.name())
     }
 
     fn check(&self, _: &str, _: &str, _: &Kind, _: &mut Found) {}

@@ -4,18 +4,22 @@
 
 mod chain;
 mod clock;
+mod gates;
 mod group;
 mod load;
 mod network;
 mod pool;
 mod profile;
 mod program;
+mod route;
 mod run;
 mod table;
 mod task;
+mod traffic;
 
 pub use chain::Chain;
 pub use clock::{Clock, Lead, SyncWindow};
+pub use gates::Gates;
 pub(crate) use group::PRIORITY;
 pub use group::{Group, GroupTask, GroupThread};
 pub use load::{ContainerLoad, ContainerRoot, Engine, Load, Periodic, PingFlood, Placed, Policy, Process};
@@ -26,6 +30,7 @@ pub use program::Program;
 pub use run::{ExecutionTime, Gumbel, UdpReceive, UdpSend, Uniform, Workload};
 pub use table::GivenWindow;
 pub use task::{OnMiss, Reservation, Supply, Task};
+pub use traffic::{Flow, Interface, InterfaceEnd, Network, Slot, SyncClass, TrafficClass};
 
 use crate::cpus::CpuSet;
 use crate::keys::{object, Field, Kind};
@@ -53,6 +58,7 @@ object! {
             = "Period after which the kernel refills the budgets of all groups, in whole microseconds.";
         "groups" groups: Vec<Group>, optional "none" = "The [groups](#groups).";
         "namespaces" namespaces: Vec<Namespace>, optional "none" = "The [network namespaces](#namespaces).";
+        "network" network: Option<Network>, optional "none" = "The [network](#network): classes, gates, flows and slots.";
         "chains" chains: Vec<Chain>, optional "none" = "The [cause-effect chains](#chains).";
         "load" load: Vec<Process>, optional "none" = "Test [load](#load) that runs beside tasks and groups.";
         "table" table: Option<Vec<GivenWindow>>, optional "none" = "The windows of [a table by hand](#a-table-by-hand).";
@@ -114,6 +120,8 @@ impl System {
         self.tasks.iter_mut().for_each(Task::complete);
         let cpus = &self.cpus;
         self.groups.iter_mut().for_each(|group| group.complete(cpus));
+        let shares_clock = self.sync().is_some();
+        self.network.iter_mut().for_each(|network| network.complete(shares_clock));
     }
 
     /// Returns the sync windows of a table that follows `CLOCK_TAI`; `None` for a table on `CLOCK_MONOTONIC`.
@@ -207,10 +215,12 @@ impl System {
         self.namespaces.iter().find(|namespace| namespace.name == name)
     }
 
-    /// Returns the periods of all tasks with windows, then of all pools, then of the sync windows.
+    /// Returns the periods of all tasks with windows, then of all pools, then of the sync windows, then of the slots and
+    /// flows of the network.
     pub fn periods(&self) -> impl Iterator<Item = Duration> + '_ {
         let pools = self.pools().map(|pool| pool.period);
-        self.windowed().map(|task| task.period).chain(pools).chain(self.sync().map(|sync| sync.period))
+        let tables = self.windowed().map(|task| task.period).chain(pools).chain(self.sync().map(|sync| sync.period));
+        tables.chain(self.network.iter().flat_map(Network::periods))
     }
 
     /// Whether a task or a group has windows. Otherwise there is no table.
@@ -218,10 +228,15 @@ impl System {
         self.windowed().next().is_some() || self.pools().next().is_some()
     }
 
-    /// Returns the cycle of a plan: the one in the description, else the hyperperiod, or without a table the server
-    /// period. Returns `None` if the hyperperiod exceeds the range.
+    /// Whether something repeats with the cycle: windows, or slots and flows of the network.
+    pub fn has_cycle(&self) -> bool {
+        self.has_windows() || self.network.iter().flat_map(Network::periods).next().is_some()
+    }
+
+    /// Returns the cycle of a plan: the one in the description, else the hyperperiod, or without a table and a network
+    /// the server period. Returns `None` if the hyperperiod exceeds the range.
     pub fn cycle_of_plan(&self) -> Option<Duration> {
-        match self.has_windows() {
+        match self.has_cycle() {
             true => self.cycle.or_else(|| self.hyperperiod()),
             false => Some(self.server_period),
         }

@@ -1,5 +1,6 @@
 //! The windows of groups.
 
+use super::GroupThread;
 use crate::keys::{forms, object, words, Kind};
 use crate::time::Duration;
 
@@ -34,8 +35,8 @@ pub struct Pool {
     pub slack: bool,
     /// The directory of an existing control group with the processes of the pool; `None` if the runner creates one.
     pub cgroup: Option<String>,
-    /// The kernel threads of its CPU that belong to the pool.
-    pub kernel_threads: Vec<KernelThread>,
+    /// The kernel threads that belong to the pool: those of its CPU and those of gates.
+    pub kernel_threads: Vec<GroupThread>,
 }
 
 impl Pool {

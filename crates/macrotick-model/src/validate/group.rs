@@ -167,6 +167,9 @@ impl Rules<'_> {
             self.add(path, &[], format!("`{name}` is not the name of an interrupt thread")).hint =
                 Some(format!("write {}, as `ps -e` shows it", GroupThread::INTERRUPT_FORM));
         }
+        if let GroupThread::Gate(interface) = thread {
+            self.gate_thread(path, interface);
+        }
         if group.kernel_threads[..index].contains(thread) {
             self.add(path, &[], format!("kernel thread `{name}` is listed twice in group `{}`", group.name));
             return;
@@ -226,13 +229,13 @@ impl Rules<'_> {
 
 impl GroupThread {
     /// Whether the name can stand for the same thread in both groups. Every CPU has its own thread, and an interrupt
-    /// has one. If a group with windows lists no CPU, the solver may choose any.
+    /// or an interface has one. If a group with windows lists no CPU, the solver may choose any.
     fn is_shared(&self, one: &Group, other: &Group) -> bool {
         match self {
             GroupThread::EachCpu(_) => {
                 one.cpus.is_empty() || other.cpus.is_empty() || one.cpus.iter().any(|cpu| other.cpus.contains(cpu))
             }
-            GroupThread::Interrupt(_) => true,
+            GroupThread::Interrupt(_) | GroupThread::Gate(_) => true,
         }
     }
 }

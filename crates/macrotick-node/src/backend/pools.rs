@@ -92,7 +92,8 @@ impl Pools {
         let wanted = plan.system.pools().filter(|pool| is_wanted(pool));
         for pool in wanted {
             let Some(cpu) = cpu_of(plan, &pool) else { continue };
-            let names = pool.kernel_threads.iter().map(|thread| kernel_threads::full_name(*thread, cpu));
+            let cpus = [cpu];
+            let names = kernel_threads::full_names(&pool.kernel_threads, &cpus);
             for (tid, name) in kernel_threads::find(&Owner::Pool(pool.name.clone()), names, &mut self.remarks)? {
                 table.bind_thread(tid, &name, &pool.name)?;
                 self.threads.insert(tid, pool.name.clone());

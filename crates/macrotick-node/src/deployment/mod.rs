@@ -106,6 +106,9 @@ impl Deployment {
         decode_groups(plan, options.backend)?;
         decode_domains(plan, options.backend)?;
         decode_partition(plan, options.backend)?;
+        if let Some(list) = plan.gates.first() {
+            return Err(NodeError::Gates(list.interface.clone()));
+        }
         plan.system.pools().try_for_each(|pool| decode_pool(plan, &pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
         let (mut tasks, mut remarks) = (Vec::new(), Vec::new());

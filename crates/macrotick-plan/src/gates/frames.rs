@@ -1,0 +1,63 @@
+//! The frames of flows in one cycle: when each is ready, and by when it must have arrived.
+
+use macrotick_model::{Duration, Flow, Plan};
+
+use super::Late;
+
+/// A frame of a flow. All instants count from the start of the cycle, and may lie in a later cycle.
+#[derive(Clone, Debug)]
+pub(super) struct Frame<'a> {
+    pub flow: &'a Flow,
+    pub ready: Duration,
+    /// The latest instant at which the last interface may have sent it.
+    pub limit: Duration,
+    /// The rule with this limit.
+    pub rule: Late,
+}
+
+/// Returns the frames of a flow in one cycle.
+pub(super) fn frames<'a>(plan: &Plan, flow: &'a Flow) -> Vec<Frame<'a>> {
+    let receiver = flow.to.as_ref().filter(|to| plan.system.task(to).is_some_and(|task| task.supply.is_windows()));
+    let starts: Vec<Duration> =
+        receiver.map_or_else(Vec::new, |to| plan.jobs(to).iter().map(|job| job.nominal).collect());
+    let frame = |ready: Duration| {
+        let deadline = ready + flow.deadline;
+        let (limit, rule) = match (next(&starts, ready, plan.cycle), receiver) {
+            (Some(start), Some(to)) if start < deadline => (start, Late::Receiver(to.clone())),
+            _ => (deadline, Late::Deadline(flow.deadline)),
+        };
+        Frame { flow, ready, limit, rule }
+    };
+    ready(plan, flow).into_iter().map(frame).collect()
+}
+
+/// Returns the first of the instants, which repeat with the cycle, at or after `from`.
+fn next(instants: &[Duration], from: Duration, cycle: Duration) -> Option<Duration> {
+    let after = |instant: &Duration| {
+        let distance = (*instant - from).as_nanos().rem_euclid(cycle.as_nanos());
+        from + Duration::from_nanos(distance)
+    };
+    instants.iter().map(after).min()
+}
+
+/// Returns the instants at which the frames of one cycle are ready.
+fn ready(plan: &Plan, flow: &Flow) -> Vec<Duration> {
+    if plan.system.task(&flow.from).is_some() {
+        let jobs = plan.jobs(&flow.from);
+        return jobs.iter().map(|job| flow.after.map_or(job.deadline, |after| job.nominal + after)).collect();
+    }
+    let group = plan.system.groups.iter().find(|group| group.name == flow.from);
+    let windows = group.and_then(|group| group.windows.as_ref());
+    let Some(period) = flow.period.or(windows.map(|windows| windows.period)) else { return Vec::new() };
+    let starts = (0..plan.cycle / period).map(|number| period * number);
+    match (flow.after, group.and_then(|group| group.pool_name())) {
+        (None, Some(pool)) => starts.filter_map(|start| end_of_windows(plan, &pool, start, start + period)).collect(),
+        (after, _) => starts.map(|start| start + after.unwrap_or(Duration::ZERO)).collect(),
+    }
+}
+
+/// Returns the end of the last window of a pool within a period.
+fn end_of_windows(plan: &Plan, pool: &str, from: Duration, to: Duration) -> Option<Duration> {
+    let windows = plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == pool);
+    windows.filter(|window| window.offset < to && window.end() > from).map(|window| window.end().min(to)).max()
+}

@@ -1,0 +1,244 @@
+//! The placement of slots and frames on all interfaces.
+
+use std::collections::BTreeMap;
+
+use macrotick_model::{Duration, Flow, GateEntry, Gates, Interface, Network, Plan, Slot, SyncClass};
+
+use super::circle::Circle;
+use super::frames::{frames, Frame};
+use super::slots::{self, PlacedSlot};
+use super::thread::Threads;
+use super::GateError;
+
+/// The intervals of all interfaces with planned gates.
+pub(super) struct Placement<'a> {
+    network: &'a Network,
+    circles: BTreeMap<&'a str, Circle>,
+    pub threads: Threads,
+    slots: Vec<PlacedSlot<'a>>,
+    /// The frames in the slots of each group on each interface.
+    used: BTreeMap<(&'a str, &'a str), Circle>,
+}
+
+impl Placement<'_> {
+    /// Returns the circle of an interface with planned gates.
+    pub fn circle(&self, interface: &str) -> &Circle {
+        &self.circles[interface]
+    }
+}
+
+/// Places all slots and frames.
+pub(super) fn place<'a>(plan: &Plan, network: &'a Network) -> Result<Placement<'a>, GateError> {
+    let ways: Vec<Vec<&Interface>> = network.flows.iter().map(|flow| way(plan, network, flow)).collect();
+    let planned = || network.interfaces.iter().filter(|interface| interface.is_planned());
+    let circle = |one: &'a Interface| (one.name.as_str(), Circle::new(plan.cycle, one.shortest_frame_time()));
+    let cpus = planned().map(|interface| (interface, cpu(plan, network, &ways, interface)));
+    let mut placement = Placement {
+        network,
+        circles: planned().map(circle).collect(),
+        threads: Threads::new(plan, cpus),
+        slots: Vec::new(),
+        used: BTreeMap::new(),
+    };
+    placement.sync(plan)?;
+    let each: Vec<(&Slot, &Interface)> =
+        network.slots.iter().filter_map(|slot| Some((slot, network.interface_of(slot)?))).collect();
+    let mut frames: Vec<(Frame, &[&'a Interface])> = network
+        .flows
+        .iter()
+        .zip(&ways)
+        .flat_map(|(flow, way)| frames(plan, flow).into_iter().map(|frame| (frame, way.as_slice())))
+        .collect();
+    frames.sort_by_key(|(frame, _)| (frame.limit - frame.ready, frame.ready));
+    let in_slot = |flow: &Flow, interface: &Interface| {
+        each.iter().any(|(slot, there)| belongs(slot, flow) && there.name == interface.name)
+    };
+    let (later, now): (Vec<_>, Vec<_>) =
+        frames.into_iter().partition(|(frame, way)| way.iter().any(|interface| in_slot(frame.flow, interface)));
+    for (slot, interface) in each.iter().filter(|(slot, _)| slot.offset.is_some()) {
+        placement.slot(slot, interface, Duration::ZERO)?;
+    }
+    now.iter().try_for_each(|(frame, way)| placement.frame(frame, way))?;
+    let mut free: Vec<&(&Slot, &Interface)> = each.iter().filter(|(slot, _)| slot.offset.is_none()).collect();
+    free.sort_by_key(|(slot, _)| (slot.period, std::cmp::Reverse(slot.length)));
+    for (slot, interface) in free {
+        let first = later.iter().filter(|(frame, _)| belongs(slot, frame.flow)).map(|(frame, _)| frame.ready).min();
+        placement.slot(slot, interface, first.unwrap_or(Duration::ZERO) % slot.period)?;
+    }
+    later.iter().try_for_each(|(frame, way)| placement.frame(frame, way))?;
+    Ok(placement)
+}
+
+/// Returns the way of a flow, as interfaces of the network.
+fn way<'a>(plan: &Plan, network: &'a Network, flow: &Flow) -> Vec<&'a Interface> {
+    let names = plan.system.way(network, flow).into_iter().map(|interface| interface.name.clone());
+    names.filter_map(|name| network.interface(&name)).collect()
+}
+
+/// Whether the frames of a flow leave in the slot.
+fn belongs(slot: &Slot, flow: &Flow) -> bool {
+    (&slot.group, &slot.class) == (&flow.from, &flow.class)
+}
+
+/// Returns the CPU of the thread that opens the gates: that of the first sender with windows.
+fn cpu(plan: &Plan, network: &Network, ways: &[Vec<&Interface>], interface: &Interface) -> u32 {
+    let crosses = |way: &[&Interface]| way.iter().any(|one| one.name == interface.name);
+    let flows = network.flows.iter().zip(ways).filter(|(_, way)| crosses(way));
+    let of = |flow: &Flow| {
+        let group = plan.system.groups.iter().find(|group| group.name == flow.from);
+        let name = group.and_then(|group| group.pool_name()).unwrap_or_else(|| flow.from.clone());
+        plan.cpus(&name).first()
+    };
+    interface.cpu.or_else(|| flows.filter_map(|(flow, _)| of(flow)).next()).unwrap_or(plan.system.cpus[0])
+}
+
+impl<'a> Placement<'a> {
+    /// Places a slot of the class `sync` in each sync window, on every interface.
+    fn sync(&mut self, plan: &Plan) -> Result<(), GateError> {
+        let (Some(class), Some(window)) = (self.network.sync, plan.system.sync()) else { return Ok(()) };
+        for (name, circle) in &mut self.circles {
+            let interface = self.network.interface(name).expect("a circle belongs to an interface");
+            let needed = interface.longest_frame_time(class.size);
+            let refused = || GateError::Sync { interface: interface.name.clone(), needed, length: window.length };
+            let length = (needed * i64::from(class.frames)).min(window.length).max(needed);
+            for start in window.starts(plan.cycle) {
+                let at = circle.earliest(start, length).filter(|at| *at + length <= start + window.length);
+                circle.take(at.ok_or_else(refused)?, length, SyncClass::NAME);
+            }
+        }
+        Ok(())
+    }
+
+    /// Places a slot at its offset, or else at the first one from `hint` on.
+    fn slot(&mut self, slot: &'a Slot, interface: &'a Interface, hint: Duration) -> Result<(), GateError> {
+        let refused = || GateError::Slot {
+            group: slot.group.clone(),
+            interface: interface.name.clone(),
+            length: slot.length,
+            period: slot.period,
+            offset: slot.offset,
+        };
+        let first = slot.offset.unwrap_or(hint);
+        let cycle = self.circles[interface.name.as_str()].cycle;
+        let starts = |offset: Duration| (0..cycle / slot.period).map(move |number| offset + slot.period * number);
+        let mut offset = first;
+        loop {
+            let mut steps = starts(offset).map(|start| Some(self.free(interface, start, slot.length)? - start));
+            let step = steps.try_fold(Duration::ZERO, |most, step| Some(most.max(step?))).ok_or_else(refused)?;
+            if step == Duration::ZERO {
+                break;
+            }
+            offset += step;
+            if slot.offset.is_some() || offset - first >= slot.period {
+                return Err(refused());
+            }
+        }
+        starts(offset).for_each(|start| self.take(interface, start, slot.length, &slot.class));
+        self.slots.push(PlacedSlot { slot, interface: &interface.name, offset: offset % slot.period });
+        Ok(())
+    }
+
+    /// Returns the earliest instant at which an interval is free on the interface, and on the CPU of its gate thread.
+    fn free(&self, interface: &Interface, from: Duration, length: Duration) -> Option<Duration> {
+        let circle = &self.circles[interface.name.as_str()];
+        let mut start = from;
+        while start - from <= circle.cycle {
+            let on_link = circle.earliest(start, length)?;
+            let on_cpu = self.threads.earliest(&interface.name, on_link)?;
+            if on_cpu == on_link {
+                return Some(on_cpu);
+            }
+            start = on_cpu;
+        }
+        None
+    }
+
+    fn take(&mut self, interface: &Interface, start: Duration, length: Duration, class: &str) {
+        let circle = self.circles.get_mut(interface.name.as_str()).expect("gates are planned");
+        circle.take(start, length, class);
+        self.threads.take(&interface.name, start);
+    }
+
+    /// Sends a frame over its interfaces.
+    fn frame(&mut self, frame: &Frame, way: &[&'a Interface]) -> Result<(), GateError> {
+        let mut at = frame.ready;
+        for interface in way {
+            at = self.hop(frame.flow, interface, at + interface.path)?;
+        }
+        match way.last() {
+            Some(interface) if at > frame.limit => Err(GateError::Late {
+                flow: frame.flow.name.clone(),
+                sender: frame.flow.from.clone(),
+                interface: interface.name.clone(),
+                ready: frame.ready,
+                sent: at,
+                limit: frame.limit,
+                rule: frame.rule.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a frame over one interface, and returns the instant at which it is sent.
+    fn hop(&mut self, flow: &Flow, interface: &'a Interface, at: Duration) -> Result<Duration, GateError> {
+        let length = interface.frame_time(flow.size);
+        let start = match &interface.gates {
+            None => Some(at),
+            Some(Gates::Given(entries)) => open(entries, &flow.class, at, length),
+            Some(Gates::Planned) => self.planned(flow, interface, at, length),
+        };
+        start.map(|start| start + length).ok_or_else(|| GateError::NoInterval {
+            flow: flow.name.clone(),
+            sender: flow.from.clone(),
+            interface: interface.name.clone(),
+            length,
+            ready: at,
+            cycle: self.used_cycle(interface),
+        })
+    }
+
+    fn used_cycle(&self, interface: &Interface) -> Duration {
+        match &interface.gates {
+            Some(Gates::Given(entries)) => entries.iter().map(|entry| entry.length).sum(),
+            _ => self.circles[interface.name.as_str()].cycle,
+        }
+    }
+
+    fn planned(&mut self, flow: &Flow, interface: &'a Interface, at: Duration, length: Duration) -> Option<Duration> {
+        let here = |slot: &&PlacedSlot| slot.interface == interface.name && belongs(slot.slot, flow);
+        let slots: Vec<PlacedSlot> = self.slots.iter().filter(here).cloned().collect();
+        let Some(first) = slots.first() else {
+            let start = self.free(interface, at, length)?;
+            self.take(interface, start, length, &flow.class);
+            return Some(start);
+        };
+        let cycle = self.circles[interface.name.as_str()].cycle;
+        let key = (interface.name.as_str(), first.slot.group.as_str());
+        // Frames in a slot are no entries of their own, so they can be one nanosecond apart.
+        let used = self.used.entry(key).or_insert_with(|| Circle::new(cycle, Duration::from_nanos(1)));
+        let start = slots::earliest(&slots, used, at, length)?;
+        used.take(start, length, &flow.class);
+        Some(start)
+    }
+}
+
+/// Returns the earliest instant from `at` on at which the gate of a class stays open for a length, in a list by hand.
+fn open(entries: &[GateEntry], class: &str, at: Duration, length: Duration) -> Option<Duration> {
+    let cycle: Duration = entries.iter().map(|entry| entry.length).sum();
+    let turn = Duration::from_nanos(at.as_nanos().div_euclid(cycle.as_nanos()) * cycle.as_nanos());
+    let (mut end, mut since) = (turn, None);
+    // A gate can be open from one cycle to the next: two more cycles show all of it.
+    for entry in entries.iter().cycle().take(3 * entries.len()) {
+        let start = end;
+        end += entry.length;
+        if !entry.open.iter().any(|open| open == class) {
+            since = None;
+            continue;
+        }
+        let from = (*since.get_or_insert(start)).max(at);
+        if end - from >= length {
+            return Some(from);
+        }
+    }
+    None
+}
