@@ -102,8 +102,16 @@ fn complaints(outcome: &GuestOutcome) -> String {
 
 /// Whether a scenario gets its own guest.
 fn is_storm(name: &str) -> bool {
-    let storms =
-        ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm", "full_group_cycles", "scx_storm"];
+    let storms = [
+        "kernel_locks",
+        "fuzz",
+        "inherit_storm",
+        "migrate_storm",
+        "group_storm",
+        "gates_storm",
+        "full_group_cycles",
+        "scx_storm",
+    ];
     storms.iter().any(|part| name.contains(part))
 }
 
