@@ -14,7 +14,7 @@ struct Arguments {
     /// Which experiments, one after the other
     #[arg(value_name = "NAME", required_unless_present_any = ["all", "outdated"])]
     names: Vec<Experiment>,
-    /// Run all experiments; with --publish, those whose page the present commit has not made
+    /// Run all experiments; with --publish, those without a page of the present commit
     #[arg(long, conflicts_with = "names")]
     all: bool,
     /// Where to write figures, tables and plots [default: build/bench/NAME, or NAME-quick]

@@ -31,8 +31,8 @@ pub struct GateEntry {
 impl GateList {
     /// The longest cycle of a list: the kernel stores it in nanoseconds in 31 bits.
     pub const MAX_CYCLE: Duration = Duration::from_nanos(i32::MAX as i64);
-    /// The largest number of entries. The kernel has no limit of its own, but it must be able to show a list: a running
-    /// and a pending list of 36 bytes for each entry, in one message of at most 32 KiB (`netlink_dump()`).
+    /// The largest number of entries. The kernel has no limit of its own, but it must be able to show a list. It shows
+    /// a running and a pending list of 36 bytes for each entry, in one message of at most 32 KiB (`netlink_dump()`).
     pub const MAX_ENTRIES: usize = 400;
 
     /// Returns the rules that the list breaks in its plan, as texts. The interface and its classes are known, the lengths

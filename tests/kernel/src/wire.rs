@@ -86,7 +86,7 @@ pub fn enter(namespace: &str) -> Check {
     done(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop).explain("enter a namespace")
 }
 
-/// Returns a socket in namespace `a` whose frames have a priority.
+/// Returns a socket in namespace `a` that sends its frames with a priority.
 pub fn sender(priority: i32) -> Check<UdpSocket> {
     let socket = UdpSocket::bind("10.0.0.1:0").map_err(|error| format!("bind: {error}"))?;
     set(&socket, libc::SO_PRIORITY, priority)?;

@@ -152,8 +152,8 @@ impl Gates {
         Ok(Gates { epoch, cycle, begin: None, entries, windows, always })
     }
 
-    /// Returns the same gates as the kernel starts them when it gets the list at `now`: at the epoch if that is in the
-    /// future, else at the next start of a cycle. All gates are open before.
+    /// Returns the same gates as the kernel starts them when it gets the list at `now`. They start at the epoch if that
+    /// is in the future, else at the next start of a cycle. All gates are open before.
     pub fn from(mut self, now: Instant) -> Gates {
         let now = now.as_nanos();
         // As in `taprio_get_start_time()`, a cycle that starts right now is over.
@@ -191,8 +191,8 @@ impl Gates {
         self.window(class, at.as_nanos()).map(|(_, end)| Instant::from_nanos(end))
     }
 
-    /// Returns how early or late an instant is for the closed gate of a class: the time until the next opening, and the
-    /// time since the last closing. `None` if the gate is open or never opens.
+    /// Returns how early or late an instant is for the closed gate of a class. These are the time until the next
+    /// opening, and the time since the last closing. `None` if the gate is open or never opens.
     pub fn distance(&self, class: usize, at: Instant) -> Option<(Duration, Duration)> {
         let at = at.as_nanos();
         if self.open(class, at) {
@@ -205,7 +205,7 @@ impl Gates {
         Some((Duration::from_nanos(next - at), Duration::from_nanos(since)))
     }
 
-    /// Whether the list has not begun: all gates are open, and there is no guard band.
+    /// Whether the list has not started: all gates are open, and there is no guard band.
     pub(crate) fn before(&self, at: i64) -> bool {
         self.begin.is_some_and(|begin| at < begin)
     }
@@ -231,8 +231,8 @@ impl Gates {
         Interval { entry, begin: start + begin, end: start + begin + length }
     }
 
-    /// Returns the time from the start of an entry to the closing of a class, as `gate_duration` in the kernel: zero
-    /// for a class that the entry does not open, and the cycle for one that never closes.
+    /// Returns the time from the start of an entry to the closing of a class, as `gate_duration` in the kernel. It is
+    /// zero for a class that the entry does not open, and the cycle for one that never closes.
     pub(crate) fn duration(&self, class: usize, entry: usize) -> i64 {
         let Entry { start, open, .. } = self.entries[entry];
         match open & (1 << class) {
@@ -243,7 +243,7 @@ impl Gates {
     }
 
     /// Returns the longest time that the gate of a class is open at a stretch, as `max_open_gate_duration` in the
-    /// kernel: zero for a class that never opens, and the cycle for one that never closes.
+    /// kernel. It is zero for a class that never opens, and the cycle for one that never closes.
     pub(crate) fn longest(&self, class: usize) -> i64 {
         if self.always[class] {
             return self.cycle;

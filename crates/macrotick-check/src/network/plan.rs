@@ -152,8 +152,8 @@ impl NetworkVerdict {
     }
 }
 
-/// Judges the network of a plan: over one hyperperiod of gates, slots and flows, each message is on the wire before its
-/// deadline, and each slot belongs to its group alone.
+/// Judges the network of a plan, over one hyperperiod of gates, slots and flows. Each message must be on the wire
+/// before its deadline, and each slot must belong to its group alone.
 ///
 /// The simulation contains the given flows and no other frames. In a window that several classes share, a frame of
 /// lower importance that is not described can add its own length to each waiting time. The rules on slots hold for
@@ -281,7 +281,7 @@ fn hyperperiod(port: &Port, slots: &[Slot], senders: &[Sender]) -> Option<i64> {
     (few && span.as_nanos() <= MAX_SPAN).then_some(span.as_nanos())
 }
 
-/// A hyperperiod whose waiting times repeat. Its instants are those of the simulation, minus the warm-up.
+/// A hyperperiod with waiting times that repeat. Its instants are those of the simulation, minus the warm-up.
 struct Settled {
     messages: Vec<Message>,
     frames: Vec<Frame>,

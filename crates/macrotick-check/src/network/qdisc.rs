@@ -1,5 +1,6 @@
-//! Gates that decide as `taprio_dequeue()` of Linux 6.12: whenever a frame is queued and whenever an entry begins, the
-//! qdisc gives the device all frames that the gates, the guard band and the budgets of the entry let through.
+//! Gates that decide as `taprio_dequeue()` of Linux 6.12. The qdisc acts whenever a frame is queued and whenever an
+//! entry begins. It then gives the device all frames that the gates, the guard band and the budgets of the entry let
+//! through.
 
 use super::gates::{Gates, Interval};
 use super::queues::Queues;
@@ -30,7 +31,7 @@ pub(crate) fn run(queues: &mut Queues) {
         }
         idle = if active { 0 } else { idle + 1 };
         let entry = port.gates.as_ref().filter(|gates| queues.any() && idle <= gates.entries()).map(|gates| {
-            // Every frame leaves at once before the list begins, so that it has begun.
+            // Every frame leaves at once before the list begins, so that it has started.
             gates.interval(now).end
         });
         match entry.into_iter().chain(queues.arrival()).min() {
@@ -52,7 +53,7 @@ fn drain(queues: &mut Queues, budgets: &mut Budgets, now: i64) -> bool {
 }
 
 /// Returns the class of the next frame. As in the kernel, a frame that passes the guard band is charged to all classes
-/// with a limit, even if it then stays because its own budget is used up.
+/// with a limit. This holds even if the frame then stays because its own budget is used up.
 fn dequeue(queues: &Queues, budgets: &mut Budgets, now: i64) -> Option<usize> {
     let port = queues.port;
     let Some(gates) = port.gates.as_ref().filter(|gates| !gates.before(now)) else {

@@ -81,8 +81,8 @@ impl<'a> Queues<'a> {
             return None;
         }
         let longest = gates.longest(frame.class);
-        // Without a size table, the subtraction of the header makes the limit of a class that never opens wrap around,
-        // and its frames wait for ever.
+        // Without a size table, the subtraction of the header makes the limit of a class that never opens wrap around.
+        // Its frames then wait for ever.
         if longest == 0 && self.port.guard == Guard::Kernel {
             return None;
         }

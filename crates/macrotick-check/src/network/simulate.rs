@@ -178,8 +178,8 @@ pub fn simulate(port: &Port, frames: &[Frame]) -> Result<Simulation, SimulationE
     Ok(Simulation { fates, classes })
 }
 
-/// Checks everything that the simulation relies on. Its sums then cannot overflow: a frame starts at most one cycle and
-/// the time of all frames after the last arrival or the frame before it.
+/// Checks everything that the simulation relies on. Its sums then cannot overflow. This is because a frame starts at
+/// most one cycle and the time of all frames after the last arrival or the frame before it.
 fn validate(port: &Port, frames: &[Frame]) -> Result<(), SimulationError> {
     let interface = || port.name.clone();
     if port.link.speed == 0 {

@@ -37,8 +37,8 @@ pub(super) struct Occurrence {
 /// An interval `[begin, end)`.
 type Span = (i64, i64);
 
-/// Checks the values of the slots and the sum test of the container paper (section 3.2: the sum of the slots is at most
-/// the cycle). Returns whether they can be laid out.
+/// Checks the values of the slots and the sum test of the container paper (section 3.2). By this test, the sum of the
+/// slots is at most the cycle. Returns whether the slots can be laid out.
 pub(super) fn values(port: &Port, slots: &[Slot], violations: &mut Vec<Violation>) -> bool {
     let before = violations.len();
     for slot in slots {
@@ -210,8 +210,8 @@ fn open_spans(port: &Port, class: usize, span: i64) -> Vec<Span> {
 /// Returns how long after the closing of its gate a frame of a class can end, for frames of all lengths that the class
 /// allows.
 ///
-/// If the qdisc decides, this is the time of the largest budget: the burst of one entry that comes just before the
-/// closing, to a device that has no other frames.
+/// If the qdisc decides, this is the time of the largest budget. That is the burst of one entry that comes just before
+/// the closing, to a device that has no other frames.
 fn reach(port: &Port, class: usize) -> i64 {
     let Some(gates) = port.gates.as_ref() else { return 0 };
     let link = &port.link;

@@ -142,7 +142,7 @@ fn simple_packets_several_interfaces_and_sections() {
         let mut file =
             [order.section(), order.interface(6, &[]), second, simple(5, &[1; 5]), simple(9, &[2; 6])].concat();
         file.extend(order.enhanced(1, 77, &[3; 4]));
-        // Statistics, and a block that nobody knows.
+        // Statistics, and a block of an unknown type.
         file.extend([order.block(5, &[vec![0; 12]]), order.block(0x1234, &[vec![0; 4]])].concat());
         file.extend(order.enhanced(0, 77, &[4; 4]));
         // The second section has the other byte order and its own interfaces.

@@ -16,7 +16,7 @@ struct Case {
     gates: Vec<Vec<bool>>,
 }
 
-/// What happens to a frame: start, end and overrun, or the reason why it is lost.
+/// The fate of a frame: start, end and overrun, or the reason why it is lost.
 type Outcome = Result<(i64, i64, i64), Loss>;
 
 impl Case {

@@ -81,8 +81,8 @@ fn the_worst_message_of_the_hyperperiod() {
 
 #[test]
 fn frames_of_the_hyperperiod_before_still_wait() {
-    // In steady state, the frame of 1500 bytes that is ready at 990 us waits for the next cycle, and delays the one
-    // that is ready at its start.
+    // In steady state, the frame of 1500 bytes that is ready at 990 us waits for the next cycle. There it delays the
+    // one that is ready at the start of the cycle.
     let mut big = flow("big", "control", 990 * US);
     (big.size, big.deadline) = (1472, ns(1_000 * US));
     let small = flow("small", "control", 0);

@@ -215,8 +215,8 @@ impl System {
         self.namespaces.iter().find(|namespace| namespace.name == name)
     }
 
-    /// Returns the periods of all tasks with windows, then of all pools, then of the sync windows, then of the slots and
-    /// flows of the network.
+    /// Returns the periods of all tasks with windows, then of all pools, then of the sync windows. Those of the slots
+    /// and flows of the network come last.
     pub fn periods(&self) -> impl Iterator<Item = Duration> + '_ {
         let pools = self.pools().map(|pool| pool.period);
         let tables = self.windowed().map(|task| task.period).chain(pools).chain(self.sync().map(|sync| sync.period));

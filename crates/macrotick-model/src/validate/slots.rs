@@ -1,7 +1,7 @@
 //! Rules of slots (TDMA).
 //!
-//! The sum test is that of the paper on real-time containers (section 4.3): the slots of an interface together are at
-//! most as long as the cycle in which they repeat.
+//! The sum test is that of the paper on real-time containers (section 4.3). By this test, the slots of an interface
+//! together are at most as long as the cycle in which they repeat.
 
 use super::{Rules, CLASS_NAMES, GROUP_NAMES, INTERFACE_NAMES};
 use crate::system::{Interface, Network, Slot};

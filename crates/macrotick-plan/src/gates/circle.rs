@@ -94,8 +94,8 @@ impl Circle {
         Duration::from_nanos((to - from).as_nanos().rem_euclid(self.cycle.as_nanos()))
     }
 
-    /// Takes an interval whose start [`earliest`](Self::earliest) returned. It becomes longer if the time after it would
-    /// be too short for an entry.
+    /// Takes an interval at a start that [`earliest`](Self::earliest) returned. The interval becomes longer if the time
+    /// after it would be too short for an entry.
     pub fn take(&mut self, start: Duration, length: Duration, class: &str) {
         let start = Duration::from_nanos(start.as_nanos().rem_euclid(self.cycle.as_nanos()));
         let mut length = length;

@@ -38,7 +38,8 @@ use crate::error::PlanError;
 /// Makes a plan with gate lists. `solve` makes the plan of a system without them.
 ///
 /// If a frame arrives after the start of the receiver's window, the receiver is planned again with a later earliest
-/// start, as far as its deadline allows this. Windows that are given do not move: then `may_move` is false.
+/// start. This goes as far as the receiver's deadline allows. Windows that are given do not move: then `may_move` is
+/// false.
 pub(crate) fn with_gates(
     system: &System,
     may_move: bool,

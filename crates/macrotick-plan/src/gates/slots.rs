@@ -24,8 +24,8 @@ impl PlacedSlot<'_> {
     }
 }
 
-/// Returns the earliest instant from `at` on at which a frame can leave in one of the slots, beside the frames that have
-/// left in them before.
+/// Returns the earliest instant from `at` on at which a frame can leave in one of the slots. The frames that have left
+/// in them before keep their time.
 pub(super) fn earliest(slots: &[PlacedSlot], used: &Circle, at: Duration, length: Duration) -> Option<Duration> {
     let mut start = at;
     while start - at <= used.cycle {

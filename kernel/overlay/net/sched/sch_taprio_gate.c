@@ -4,21 +4,21 @@
  *
  * A gate of taprio opens when its timer expires in a softirq, and the frames
  * leave when NET_TX runs. With exact gates, a thread does both. A hard timer
- * wakes it a lead before the instant. Within the lead it takes what could be in
- * the way: this CPU's softirqs and the lock of the qdisc. It makes the next
- * entry current, waits for the instant, and sends. From the instant to the
- * driver there is one constant path.
+ * wakes it a lead before the instant. Within the lead it takes the locks that
+ * could be in the way: this CPU's softirqs and the lock of the qdisc. It makes
+ * the next entry current, waits for the instant, and sends. From the instant to
+ * the driver there is one constant path.
  *
- * Everything else follows from the clock. A dequeue first looks whether the
- * current entry is still in force, so nothing has to run at a boundary where no
- * frame waits: the timer is armed by a dequeue that leaves frames behind, for
- * the next entry that opens a gate of theirs.
+ * Everything else follows from the clock. A dequeue first verifies that the
+ * current entry is still in force. So nothing has to run at a boundary where no
+ * frame waits. A dequeue that leaves frames behind arms the timer, for the next
+ * entry that opens a gate of theirs.
  *
  * A new schedule takes effect at its base time, and not at the boundary before.
  * No frame that would end after this instant starts under the old one.
  *
- * The thread is called gate/DEV. It is SCHED_FIFO unless somebody chooses
- * another policy, CPU or supply for it. It takes (lead * openings) of its CPU,
+ * The thread is called gate/DEV. It is SCHED_FIFO. User space can give it
+ * another policy, CPU or supply. It takes (lead * openings) of its CPU,
  * during which nothing else leaves the device.
  *
  * The lock of the qdisc protects all that is here, the current entry included.
@@ -339,8 +339,8 @@ static void taprio_gate_reset(struct taprio_sched *q)
 }
 
 /*
- * Nobody arms the timer any more: the qdisc has been reset and is not attached,
- * or it never was.
+ * The timer stays idle now: the qdisc has been reset and detached, or it never
+ * was attached.
  */
 static void taprio_gate_destroy(struct taprio_sched *q)
 {

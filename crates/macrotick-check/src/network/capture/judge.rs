@@ -11,7 +11,7 @@ use super::reader::{CaptureError, CapturedFrame};
 use super::sequence::{Numbering, Sequence, Tracker};
 use crate::network::{Port, Slot};
 
-/// What a capture must show.
+/// The properties that a capture must show.
 #[derive(Clone, Debug)]
 pub struct Expectation<'a> {
     /// The port that sent the frames. Its gates have the epoch of the plan's clock.

@@ -26,7 +26,7 @@ pub struct Vlan {
     pub id: u16,
 }
 
-/// The headers of a frame. What is not in the frame, or was not captured, is `None`.
+/// The headers of a frame. A field that is not in the frame, or was not captured, is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The outer VLAN tag.

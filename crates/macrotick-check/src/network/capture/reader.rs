@@ -1,8 +1,9 @@
 //! The frames of a capture file: pcapng, and pcap with time stamps in microseconds or nanoseconds.
 //!
 //! The crate pcap-parser decodes headers and blocks. This module computes the time stamps, because version 0.17 of the
-//! crate reads `if_tsoffset` in one byte order only, refuses resolutions that are powers of two, and cuts seconds to 32
-//! bits. It also knows the extent of each block, so that an error can name the place in the file.
+//! crate reads `if_tsoffset` in one byte order only. That version also refuses resolutions that are powers of two, and
+//! cuts seconds to 32 bits. This module also knows the extent of each block, so that an error can name the place in the
+//! file.
 
 use macrotick_model::Instant;
 use pcap_parser::nom::{Err, IResult};
