@@ -293,7 +293,7 @@ static int taprio_gate_check(const struct taprio_sched *q,
 	list_for_each_entry(entry, &new->entries, list)
 		sum += entry->interval;
 	if (sum != new->cycle_time) {
-		NL_SET_ERR_MSG(extack, "The intervals of exact gates must sum up to the cycle time");
+		NL_SET_ERR_MSG(extack, "The intervals of exact gates must sum up to the cycle");
 		return -EINVAL;
 	}
 	/* The thread may be more important than all that could remove it. */
