@@ -1,5 +1,7 @@
 //! Client and server through the network stack of this host.
 
+mod common;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{mpsc, Arc};
 use std::thread::JoinHandle;
@@ -42,32 +44,13 @@ impl Running {
     }
 }
 
+/// Small packets with the kernel's time stamps.
 fn options(destination: SocketAddr, packets: Option<u64>) -> RunOptions {
+    let options = common::options(destination, packets);
     RunOptions {
-        destination,
-        course: Course {
-            one_way: false,
-            clock: ClockName::Monotonic,
-            size: 200,
-            trace: false,
-            burst: 1,
-            // A busy machine is no failure here.
-            deadline: Duration::from_secs(1),
-            linger: Duration::from_secs(2),
-            early: Duration::ZERO,
-            launch: false,
-            packets,
-            duration: None,
-            assume_common_clock: false,
-        },
-        interval: Duration::from_millis(1),
-        offset: Duration::ZERO,
-        policy: Policy::Unchanged,
-        cpu: None,
+        course: Course { size: 200, ..options.course },
         socket: SocketOptions { stamps: true, stamps_out: true, ..SocketOptions::default() },
-        xdp: None,
-        bins: 1000,
-        cmdline: String::new(),
+        ..options
     }
 }
 

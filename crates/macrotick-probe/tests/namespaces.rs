@@ -1,15 +1,15 @@
 //! Client and server in two network namespaces with a veth between them: the express path, and an interface that goes
 //! down. They need root, as the tests of namespaces and BPF programs do.
 
-use std::net::SocketAddr;
+mod common;
+
 use std::process::Command;
 use std::sync::{mpsc, Arc};
 use std::thread::JoinHandle;
 
 use macrotick_model::Duration;
 use macrotick_probe::{
-    run, serve, ClockName, Course, Finished, Mode, Place, Policy, ProbeError, RunOptions, ServeOptions, Served,
-    SocketOptions, Stop,
+    run, serve, Finished, Mode, Place, Policy, ProbeError, RunOptions, ServeOptions, Served, SocketOptions, Stop,
 };
 use nix::sched::{unshare, CloneFlags};
 
@@ -71,31 +71,7 @@ fn connected(mode: Option<Mode>) -> Option<Server> {
 }
 
 fn options(mode: Option<Mode>, packets: u64) -> RunOptions {
-    RunOptions {
-        destination: ADDRESS.parse::<SocketAddr>().unwrap(),
-        course: Course {
-            one_way: false,
-            clock: ClockName::Monotonic,
-            size: 500,
-            trace: false,
-            burst: 1,
-            deadline: Duration::from_secs(1),
-            linger: Duration::from_secs(2),
-            early: Duration::ZERO,
-            launch: false,
-            packets: Some(packets),
-            duration: None,
-            assume_common_clock: false,
-        },
-        interval: Duration::from_millis(1),
-        offset: Duration::ZERO,
-        policy: Policy::Unchanged,
-        cpu: None,
-        socket: SocketOptions::default(),
-        xdp: place(CLIENT, mode),
-        bins: 1000,
-        cmdline: String::new(),
-    }
+    RunOptions { xdp: place(CLIENT, mode), ..common::options(ADDRESS.parse().unwrap(), Some(packets)) }
 }
 
 fn measure(options: &RunOptions) -> Result<Finished, ProbeError> {
