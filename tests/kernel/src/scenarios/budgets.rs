@@ -79,6 +79,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_with_windows_waits_at_its_window", mixed::locks::waits_at_its_window).punctual(),
     Scenario::new("group_kept_in_the_kernel", relief::kept_in_the_kernel).punctual(),
     Scenario::new("group_kept_in_the_kernel_beside_idle_cpus", relief::kept_in_the_kernel).on(2),
+    Scenario::new("group_killed_without_time", relief::killed).punctual(),
     Scenario::new("group_sleeps_under_another_policy", relief::slept_elsewhere).punctual(),
     Scenario::new("group_lead", lead::held).punctual(),
     Scenario::new("group_lead_never_early", lead::never_early),

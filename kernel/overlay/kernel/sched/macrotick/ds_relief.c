@@ -16,10 +16,16 @@
  * waiting meanwhile. Kernel threads never return, and are not relieved: the
  * administrator that puts them into a group knows their work.
  *
+ * A killed thread never returns to user mode either. If it has not ended after
+ * the same time, it is relieved until its end, whatever time it had. Otherwise
+ * kill(2) would fail where a switch to the thread takes longer than its budget,
+ * which counts as time of the thread.
+ *
  * The start of a wait survives changes of class, priority and CPU, because
  * other threads of the group can cause any number of them. The wait counts from
  * the last sleep, or from the last look that found enough time used.
  */
+#include <linux/sched/signal.h>
 #include <linux/task_work.h>
 
 #include "internal.h"
@@ -33,10 +39,15 @@
 #define MT_DS_LOOKS		8
 #define MT_DS_LOOK_NS		(10 * NSEC_PER_MSEC)
 
+/* p->flags change only in p itself. A stale value delays the relief by one look. */
+static bool is_dying(struct task_struct *p)
+{
+	return fatal_signal_pending(p) || p->flags & PF_EXITING;
+}
+
 /*
- * Ends the relief of a thread on its way to user mode, or at its exit. If it is
- * not the thread's turn, it must wait here. Later on the way it may take locks
- * again.
+ * Ends the relief of a thread on its way to user mode. If it is not the
+ * thread's turn, it must wait here. Later on the way it may take locks again.
  */
 static void end_relief(struct callback_head *work)
 {
@@ -44,6 +55,8 @@ static void end_relief(struct callback_head *work)
 	struct rq_flags rf;
 	struct rq *rq;
 
+	if (is_dying(p))
+		return;
 	rq = task_rq_lock(p, &rf);
 	WRITE_ONCE(p->macrotick.ds.relieved, false);
 	p->macrotick.ds.at_door = true;
@@ -119,13 +132,13 @@ static bool look_at(struct rq *rq, struct task_struct *p, u64 now)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
 	u64 ran = p->se.sum_exec_runtime - ds->ran_then, since = now - ds->waits_since;
+	bool starves = ran * MT_DS_STARVED_PART < since, dies = is_dying(p);
 
 	list_move_tail(&ds->waits, &mt_ds_cpu_of(rq)->waiting);
-	if (ran * MT_DS_STARVED_PART < since && since < MT_DS_STARVED_NS + mt_ds_period)
+	if ((starves || dies) && since < MT_DS_STARVED_NS + mt_ds_period)
 		return false;
 	mt_ds_count_anew(p, now);
-	if (ran * MT_DS_STARVED_PART >= since || ds->at_door || p == rq->curr ||
-	    !may_be_relieved(p))
+	if (!(dies || (starves && !ds->at_door)) || p == rq->curr || !may_be_relieved(p))
 		return false;
 	relieve(mt_ds_cpu_of(rq), p);
 	return true;

@@ -139,3 +139,26 @@ pub(super) fn slept_elsewhere() -> Check {
     ensure_eq!(stat(&group, "reliefs")?, 0, "{}", group.get("cpu.ds.stat")?);
     group.remove()
 }
+
+/// Checks threads that get no time, are killed and end: one behind a more important thread of its group, and one with
+/// the least budget, which is shorter than a switch to the thread on slow kernels.
+pub(super) fn killed() -> Check {
+    let crowded = Group::new("a")?;
+    crowded.set("cpu.ds.budget", "500")?;
+    let victim = run_in(&crowded, 1, || sys::hog())?;
+    let hog = run_in(&crowded, 5, || sys::hog())?;
+    let tiny = Group::new("b")?;
+    tiny.set("cpu.ds.budget", "10")?;
+    let alone = run_in(&tiny, 1, || sys::hog())?;
+    // Both are relieved, and wait at their return to user mode.
+    sys::sleep(4 * STARVED_NS);
+    ensure_eq!(stat(&crowded, "reliefs")?, 1, "{}", crowded.get("cpu.ds.stat")?);
+    for (child, what) in [(&victim, "behind another thread"), (&alone, "with the least budget")] {
+        child.kill(5 * STARVED_NS).map_err(|reason| format!("{what}: {reason}"))?;
+    }
+    // The relief of the killed thread is its second one.
+    ensure_eq!(stat(&crowded, "reliefs")?, 2, "{}", crowded.get("cpu.ds.stat")?);
+    hog.kill(SECOND)?;
+    tiny.remove()?;
+    crowded.remove()
+}
