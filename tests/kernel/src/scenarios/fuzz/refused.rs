@@ -5,6 +5,7 @@ use macrotick_uapi::{Device, SCHED_DS, SCHED_TT};
 use super::garbage::{self, Scratch};
 use super::tables::{table, NAMES};
 use super::with_pidfd;
+use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::group::Group;
 use crate::host::Host;
@@ -30,6 +31,24 @@ pub struct Refused {
     /// A thread under SCHED_DEADLINE. It stays there: Linux does not release the bandwidth of a thread that leaves
     /// while it sleeps.
     deadline: Child,
+    /// Counts the begins and ends of calls that can bind this process. The count is odd during such a call.
+    at_risk: Board,
+    /// Unbinds this process if it is frozen in such a call: the bound entity may have no window that is long enough.
+    _guard: Child,
+}
+
+/// Unbinds a process that does not return from a call at risk.
+fn guard(whom: i32, at_risk: Board) -> i32 {
+    let Ok(device) = Device::open() else { return 1 };
+    let mut before = 0;
+    loop {
+        sys::sleep(2 * SETTLES_NS);
+        let now = at_risk.get(0);
+        if now == before && now % 2 == 1 {
+            let _ = with_pidfd(whom, |pidfd| device.unbind(pidfd));
+        }
+        before = now;
+    }
 }
 
 fn runtime_us(us: u64) -> SchedAttr {
@@ -51,8 +70,10 @@ impl Refused {
         let deadline = process::sleeper();
         sys::sleep(SETTLES_NS);
         sys::set_sched(deadline.pid, runtime_us(500)).explain("SCHED_DEADLINE")?;
-        let (device, scratch) = (Device::open()?, Scratch::new());
-        Ok(Refused { random: seed, device, scratch, u, cpus, groups, threads, deadline })
+        let (device, scratch, at_risk) = (Device::open()?, Scratch::new(), Board::new(1));
+        let whom = std::process::id() as i32;
+        let _guard = process::fork(move || guard(whom, at_risk));
+        Ok(Refused { random: seed, device, scratch, u, cpus, groups, threads, deadline, at_risk, _guard })
     }
 
     /// Makes this many calls, and returns how many were refused.
@@ -141,8 +162,10 @@ impl Refused {
             return garbage::write(&group, &mut self.random);
         }
         let table = table(&mut self.random, self.u, self.cpus);
+        self.at_risk.add(0, 1);
         let result = self.scratch.send(&self.device, &table, &mut self.random);
         let _ = self.device.unbind(-1);
+        self.at_risk.add(0, 1);
         result.explain("garbage")
     }
 
