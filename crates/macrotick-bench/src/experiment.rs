@@ -84,7 +84,7 @@ const ALL: [Experiment; 12] = [
     Experiment {
         name: "network",
         about: "Frames at the gates of taprio beside loads, bursts, and the slots of section 5.4 of the paper on containers",
-        minutes: 60,
+        minutes: 25,
         run: network::run,
         extent: network::extent,
     },
