@@ -54,6 +54,9 @@ pub enum BenchError {
         /// The printed output.
         output: String,
     },
+    /// A capture of the guest cannot be judged.
+    #[error("cannot judge the guest's capture: {0}")]
+    Capture(String),
     /// A kernel lacks a function that splits its paths.
     #[error("the kernel has no function `{0}`; it is needed to split recorded paths")]
     NoFunction(&'static str),

@@ -13,7 +13,9 @@ use crate::kit::bench::{Bench, Results};
 use crate::kit::provenance;
 use crate::kit::scale::Scale;
 use crate::published::{self, Page};
-use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, response, timershield, wall};
+use crate::{
+    containers, cost, deadline, e2e, isolation, jitter, lead, network, overhead, overrun, response, timershield, wall,
+};
 
 /// The longest time of a quick run.
 const QUICK: &str = "at most 2 min";
@@ -34,7 +36,7 @@ type Run = fn(&Bench) -> Result<Results, BenchError>;
 /// Returns the size of each run in a guest before anything runs: jobs, milliseconds, loops, or another number.
 type Extent = fn(&Bench) -> Result<Vec<u64>, BenchError>;
 
-const ALL: [Experiment; 11] = [
+const ALL: [Experiment; 12] = [
     Experiment {
         name: "response",
         about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
@@ -78,6 +80,13 @@ const ALL: [Experiment; 11] = [
         minutes: 6,
         run: e2e::run,
         extent: e2e::extent,
+    },
+    Experiment {
+        name: "network",
+        about: "Frames at the gates of taprio beside loads, bursts, and the slots of section 5.4 of the paper on containers",
+        minutes: 25,
+        run: network::run,
+        extent: network::extent,
     },
     Experiment {
         name: "timershield",

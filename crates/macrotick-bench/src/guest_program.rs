@@ -8,7 +8,7 @@ use macrotick_model::Plan;
 use macrotick_node::{processes, task, HostSettings, RunOptions};
 
 use crate::kit::process;
-use crate::{containers, cost, deadline, isolation, jitter, timershield};
+use crate::{containers, cost, deadline, isolation, jitter, network, timershield};
 
 /// Runs the part that the first word selects: the program's main function.
 pub fn main() -> ExitCode {
@@ -27,6 +27,9 @@ pub fn main() -> ExitCode {
         }
         deadline::player_guest::PLAY => deadline::player_guest::main(),
         jitter::group_guest::RUN => jitter::group_guest::main(),
+        network::gates_guest::RUN => network::gates_guest::main(),
+        network::bursts_guest::RUN => network::bursts_guest::main(),
+        network::slots_guest::RUN => network::slots_guest::main(),
         timershield::task_guest::RUN => timershield::task_guest::main(),
         timershield::window_guest::RUN => timershield::window_guest::main(),
         _ => {

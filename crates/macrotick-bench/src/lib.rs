@@ -15,6 +15,7 @@ mod isolation;
 mod jitter;
 mod kit;
 mod lead;
+mod network;
 mod overhead;
 mod overrun;
 mod published;

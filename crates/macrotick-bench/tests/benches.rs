@@ -12,8 +12,13 @@ fn folder(name: &str) -> PathBuf {
 
 /// Runs a bench; returns its figures.
 fn bench(name: &str, folder: &Path) -> serde_json::Value {
+    bench_with(&[name], folder)
+}
+
+/// Runs a bench with options; returns its figures.
+fn bench_with(arguments: &[&str], folder: &Path) -> serde_json::Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick-bench"));
-    let result = command.arg(name).arg("--output").arg(folder).output().unwrap();
+    let result = command.args(arguments).arg("--output").arg(folder).output().unwrap();
     assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
     let text = std::fs::read_to_string(folder.join("figures.json")).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -71,6 +76,34 @@ fn full_responses_in_groups_reach_their_bounds_and_no_more() {
             let (worst, bound) = (value("worst response"), value("bound"));
             assert!(worst <= bound && worst > bound * 0.97, "{set}, {arrival}: {worst} of {bound} ns");
         }
+    }
+}
+
+/// A quick run has few frames, but every part of the network.
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_frames_leave_at_their_gates_in_bursts_and_in_slots() {
+    let folder = folder("bench-network");
+    let figures = bench_with(&["network", "--quick"], &folder);
+    let aim = |name: &str| figure(&figures, name, "aim");
+    let spread = aim("exact gates: max - min, most of all loads");
+    assert!(spread > 0.0 && spread <= 0.06, "{spread} us");
+    for load in ["idle", "hogs and ping flood"] {
+        let after = |name: &str| figure(&figures, &format!("after the gate.{name}"), &format!("{load}: exact gates"));
+        assert!(after("min") > 0.5 && after("max") < 2.0, "{load}: {} to {} us", after("min"), after("max"));
+    }
+    for none in [
+        "exact gates: frames outside their window",
+        "exact gates: lost frames",
+        "the gate's thread while no frame waits: processor time in one second",
+        "bursts: frames outside their window",
+        "bursts: lost frames",
+        "bursts: cycles without a whole burst",
+        "slots: frames outside their slot, or in a slot of another",
+        "slots: frames outside their gate",
+        "slots: lost frames of the senders",
+    ] {
+        assert_eq!(aim(none), 0.0, "{none}");
     }
 }
 

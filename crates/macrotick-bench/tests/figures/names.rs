@@ -22,7 +22,7 @@ impl Names {
 /// Returns the names and values of all figures that documents contain.
 pub fn all() -> BTreeMap<String, f64> {
     let mut names = Names::default();
-    let benches = [containers, cost, isolation, lead, overhead, overrun, response, timershield];
+    let benches = [containers, cost, isolation, lead, network, overhead, overrun, response, timershield];
     benches.iter().for_each(|define| define(&mut names));
     names.0
 }
@@ -118,6 +118,26 @@ fn lead(names: &mut Names) {
     names.set("lead.most", up(lead.most("lateness.max", leads), 2));
     names.set("lead.none.least", down(lead.least("lateness.min", none), 1));
     names.set("lead.none.most", up(lead.most("lateness.max", none), 1));
+}
+
+fn network(names: &mut Names) {
+    let network = Figures::of("network");
+    for (name, title) in
+        [("stock", "stock taprio"), ("ksoftirqd", "taprio, ksoftirqd above the tasks"), ("exact", "exact gates")]
+    {
+        let is_meant = |case: &str| case.ends_with(&format!(": {title}"));
+        names.set(format!("network.{name}.least"), down(network.least("after the gate.min", is_meant), 2));
+        names.set(format!("network.{name}.most"), up(network.most("after the gate.max", is_meant), 2));
+    }
+    let aim = |figure: &str| network.one(figure, "aim");
+    names.set("network.spread", up(aim("exact gates: max - min, most of all loads"), 3));
+    names.set("network.mean", up(aim("exact gates, path taken off: mean, most of all loads"), 3));
+    names.set("network.deviation", up(aim("exact gates, path taken off: standard deviation, most of all loads"), 3));
+    let burst = |case: &str| case.starts_with("bursts of ");
+    names.set("network.burst.first", up(network.most("first frame", burst), 1));
+    let slot = |case: &str| case.starts_with("slots, ");
+    names.set("network.slot.least", down(network.least("after the slot's start.min", slot), 2));
+    names.set("network.slot.most", up(network.most("after the slot's start.max", slot), 2));
 }
 
 fn overhead(names: &mut Names) {
