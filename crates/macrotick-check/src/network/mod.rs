@@ -28,4 +28,6 @@ pub use plan::{judge, ClassLoad, Flow, FlowVerdict, InterfaceVerdict, Network, N
 pub use port::{Class, Frame, Gating, Guard, Port, QUEUE};
 pub use simulate::{simulate, ClassResult, Fate, Loss, Simulation, SimulationError};
 pub use slots::Slot;
+pub(crate) use slots::{own as own_slots, values as slot_values};
+pub(crate) use text::loads;
 pub use violation::NetworkViolation;

@@ -239,7 +239,7 @@ fn one(port: &Port, interface: &NetworkInterface, flows: &[&Flow], verdict: &mut
                 let frames = sent(&own, &simulation);
                 verdict.violations.extend(foreign(port, sender, frames, &interface.slots, &occurrences, span));
             }
-            let sum: f64 = occurrences.iter().map(|slot| (slot.end - slot.begin) as f64).sum();
+            let sum = slots::total(&interface.slots, span) as f64;
             let classes = loads(port, &messages, &frames, &simulation, span);
             let (name, hyperperiod, slots) = (port.name.clone(), Duration::from_nanos(span), sum / span as f64);
             verdict.interfaces.push(InterfaceVerdict { name, hyperperiod, classes, slots });
@@ -473,14 +473,6 @@ fn foreign(
 }
 
 fn loads(port: &Port, messages: &[Message], frames: &[Frame], simulation: &Simulation, span: i64) -> Vec<ClassLoad> {
-    let gates = port.gates.as_ref();
-    let open = |class: usize| match gates.filter(|gates| !gates.always(class)) {
-        Some(gates) => {
-            let open: i64 = gates.windows(class).map(|(begin, end)| end - begin).sum();
-            open as f64 / gates.cycle().as_nanos() as f64
-        }
-        None => 1.0,
-    };
     let load = |(class, result): (usize, &super::ClassResult)| {
         let judged = messages.iter().flat_map(|message| message.frames.clone());
         let own: Vec<usize> = judged.filter(|&frame| frames[frame].class == class).collect();
@@ -489,7 +481,7 @@ fn loads(port: &Port, messages: &[Message], frames: &[Frame], simulation: &Simul
         let is_sent = |frame: &&usize| matches!(simulation.fates[**frame], Fate::Sent { .. });
         let busy: i64 = own.iter().filter(is_sent).map(|&frame| wire(&frames[frame])).sum();
         let (name, utilisation) = (result.name.clone(), busy as f64 / span as f64);
-        ClassLoad { name, frames: own.len(), waited, queued: result.queued, utilisation, open: open(class) }
+        ClassLoad { name, frames: own.len(), waited, queued: result.queued, utilisation, open: port.open_share(class) }
     };
     simulation.classes.iter().enumerate().map(load).collect()
 }

@@ -22,17 +22,22 @@ impl fmt::Display for NetworkVerdict {
         if self.violations.len() > SHOWN {
             writeln!(f, "  and {} more", self.violations.len() - SHOWN)?;
         }
-        self.interfaces.iter().try_for_each(|interface| load(f, interface))?;
-        if self.flows.is_empty() {
-            return Ok(());
-        }
-        let width = self.flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0).max("flow".len());
-        writeln!(f, "{:<width$} {:>8} {:>12} {:>12}", "flow", "messages", "latency", "slack")?;
-        for FlowVerdict { name, messages, latency, slack, .. } in &self.flows {
-            writeln!(f, "{name:<width$} {messages:>8} {:>12} {:>12}", time(*latency), time(*slack))?;
-        }
-        Ok(())
+        loads(f, &self.interfaces, &self.flows)
     }
+}
+
+/// Writes the load of interfaces, and a table of flows.
+pub(crate) fn loads(f: &mut fmt::Formatter<'_>, interfaces: &[InterfaceVerdict], flows: &[FlowVerdict]) -> fmt::Result {
+    interfaces.iter().try_for_each(|interface| load(f, interface))?;
+    if flows.is_empty() {
+        return Ok(());
+    }
+    let width = flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0).max("flow".len());
+    writeln!(f, "{:<width$} {:>8} {:>12} {:>12}", "flow", "messages", "latency", "slack")?;
+    for FlowVerdict { name, messages, latency, slack, .. } in flows {
+        writeln!(f, "{name:<width$} {messages:>8} {:>12} {:>12}", time(*latency), time(*slack))?;
+    }
+    Ok(())
 }
 
 fn load(f: &mut fmt::Formatter<'_>, interface: &InterfaceVerdict) -> fmt::Result {
@@ -42,7 +47,9 @@ fn load(f: &mut fmt::Formatter<'_>, interface: &InterfaceVerdict) -> fmt::Result
         true => writeln!(f, ", slots take {}", percent(*slots))?,
         false => writeln!(f)?,
     }
-    for ClassLoad { name: class, frames, waited, queued, utilisation, open } in classes {
+    for ClassLoad { name: class, frames, waited, queued, utilisation, open } in
+        classes.iter().filter(|one| one.frames > 0)
+    {
         writeln!(
             f,
             "  class {class}: {frames} {}, {} of the link, open {}, at most {waited} in the queue, {queued} waiting",
@@ -141,5 +148,6 @@ fn plural(count: u64, noun: &str) -> String {
 /// Formats a share in tenths of a percent, rounded up, so that no load looks smaller than it is. The small subtrahend
 /// keeps a tenth that a float represents slightly too large.
 fn percent(share: f64) -> String {
-    format!("{:.1} %", (share * 1000.0 - 1e-6).ceil().max(0.0) / 10.0)
+    // The sum makes a positive zero of a negative one.
+    format!("{:.1} %", ((share * 1000.0 - 1e-6).ceil().max(0.0) + 0.0) / 10.0)
 }
