@@ -22,7 +22,8 @@ use crate::jobs::{Job, Served};
 use crate::network::{InterfaceVerdict, NetworkViolation};
 use crate::{Verdict, Violation};
 
-pub(crate) use ports::Side;
+pub(crate) use ports::{is_used, sides};
+
 pub(crate) use slots::slots_of;
 
 /// Judges the gates and the flows of a plan. `jobs` has the jobs of each task, in the order of the system.

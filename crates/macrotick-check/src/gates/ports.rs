@@ -94,7 +94,7 @@ fn list<'a>(plan: &'a Plan, interface: &Interface, found: &mut Vec<Violation>) -
 }
 
 /// Whether a flow or a slot uses the class on the interface.
-fn is_used(plan: &Plan, network: &Network, interface: &Interface, class: &str) -> bool {
+pub(crate) fn is_used(plan: &Plan, network: &Network, interface: &Interface, class: &str) -> bool {
     let crosses = |flow| plan.system.way(network, flow).iter().any(|one| one.name == interface.name);
     let here = |slot| network.interface_of(slot).is_some_and(|one| one.name == interface.name);
     network.flows.iter().any(|flow| flow.class == class && crosses(flow))

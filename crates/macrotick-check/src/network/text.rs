@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::capture::{Bursts, CaptureVerdict, ClassCapture, Gaps, Numbering, Outside, Stray, StrayKind};
+use super::capture::{
+    Bursts, CaptureVerdict, ClassCapture, FlowCapture, Gaps, Numbering, Offsets, Outside, Stray, StrayKind,
+};
 use super::plan::{ClassLoad, FlowVerdict, InterfaceVerdict, NetworkVerdict};
 use macrotick_model::Duration;
 
@@ -63,7 +65,7 @@ fn load(f: &mut fmt::Formatter<'_>, interface: &InterfaceVerdict) -> fmt::Result
 
 impl fmt::Display for CaptureVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CaptureVerdict { interface, frames, other, untimed, unclassified, classes, strays } = self;
+        let CaptureVerdict { interface, frames, other, untimed, unclassified, classes, flows, strays } = self;
         let result = match (*frames, self.is_clean()) {
             (0, _) => "no frame to judge",
             (_, true) => "all frames in their windows and slots",
@@ -80,6 +82,7 @@ impl fmt::Display for CaptureVerdict {
             }
         }
         classes.iter().try_for_each(|result| class(f, result))?;
+        flows.iter().try_for_each(|result| flow(f, result))?;
         strays.iter().try_for_each(|one| stray(f, one))
     }
 }
@@ -95,6 +98,9 @@ fn class(f: &mut fmt::Formatter<'_>, class: &ClassCapture) -> fmt::Result {
     outside(f, &class.outside_slots, "outside their slots")?;
     outside(f, &class.foreign_slots, "in slots of other classes")?;
     writeln!(f)?;
+    if let Some(Offsets { earliest, latest, mean }) = class.offsets {
+        writeln!(f, "    from the opening: earliest {earliest}, mean {mean}, latest {latest}")?;
+    }
     if let Some(Gaps { least, greatest, mean }) = class.gaps {
         writeln!(f, "    gaps: least {least}, mean {mean}, greatest {greatest}")?;
     }
@@ -102,14 +108,31 @@ fn class(f: &mut fmt::Formatter<'_>, class: &ClassCapture) -> fmt::Result {
         let cycle = plural(cycles, "cycle");
         writeln!(f, "    bursts: {least} to {most} frames per cycle in {cycles} {cycle}, {empty} without a frame")?;
     }
-    if let Some(Numbering { lost, duplicate, reordered, unnumbered }) = class.numbers {
-        write!(f, "    numbers: {lost} lost, {duplicate} duplicate, {reordered} reordered")?;
-        match unnumbered {
-            0 => writeln!(f)?,
-            count => writeln!(f, ", {count} {} too short for a number", plural(count, "frame"))?,
-        }
+    if let Some(numbering) = class.numbers {
+        write!(f, "    numbers: ")?;
+        numbers(f, numbering)?;
+        writeln!(f)?;
     }
     Ok(())
+}
+
+fn flow(f: &mut fmt::Formatter<'_>, flow: &FlowCapture) -> fmt::Result {
+    let FlowCapture { name, frames, numbers: numbering } = flow;
+    write!(f, "  flow {name}: {frames} {}", plural(*frames, "frame"))?;
+    if let Some(numbering) = numbering {
+        write!(f, ", ")?;
+        numbers(f, *numbering)?;
+    }
+    writeln!(f)
+}
+
+fn numbers(f: &mut fmt::Formatter<'_>, numbers: Numbering) -> fmt::Result {
+    let Numbering { lost, duplicate, reordered, unnumbered } = numbers;
+    write!(f, "{lost} lost, {duplicate} duplicate, {reordered} reordered")?;
+    match unnumbered {
+        0 => Ok(()),
+        count => write!(f, ", {count} {} without a number", plural(count, "frame")),
+    }
 }
 
 fn outside(f: &mut fmt::Formatter<'_>, outside: &Outside, what: &str) -> fmt::Result {

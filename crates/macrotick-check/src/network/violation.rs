@@ -185,16 +185,18 @@ impl fmt::Display for NetworkViolation {
             AfterDeadline { flow, sender, interface, ready, end, deadline, behind, count } => write!(
                 f,
                 "flow `{flow}` of `{sender}`: the frame that is ready at {ready} has crossed interface `{interface}` at \
-                 {end}{}, after its deadline at {deadline}{}",
+                 {end}{}, after its deadline at {deadline}{}{}",
                 because(*behind),
-                frames(*count)
+                frames(*count),
+                remedy(*behind)
             ),
             AfterWindow { flow, sender, receiver, interface, ready, end, window, behind, count } => write!(
                 f,
                 "flow `{flow}` of `{sender}`: the frame that is ready at {ready} has crossed interface `{interface}` at \
-                 {end}{}, after the start of the next window of `{receiver}` at {window}{}",
+                 {end}{}, after the start of the next window of `{receiver}` at {window}{}{}",
                 because(*behind),
-                frames(*count)
+                frames(*count),
+                remedy(*behind)
             ),
             TooManyFrames { limit } => write!(
                 f,
@@ -334,6 +336,13 @@ fn frames(count: usize) -> String {
 fn because(behind: bool) -> &'static str {
     match behind {
         true => ", behind frames of other flows of its class",
+        false => "",
+    }
+}
+
+fn remedy(behind: bool) -> &'static str {
+    match behind {
+        true => ": give each flow a class of its own",
         false => "",
     }
 }

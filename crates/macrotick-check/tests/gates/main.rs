@@ -1,5 +1,6 @@
 //! The judge of gates on whole plans.
 
+mod capture;
 mod common;
 mod mutations;
 mod random;

@@ -2,7 +2,7 @@
 
 use macrotick_check::network::NetworkViolation as Broken;
 use macrotick_check::{check, Violation};
-use macrotick_model::{Duration, GateEntry, GroupThread, Network, Plan, SplitMix64};
+use macrotick_model::{Duration, Flow, GateEntry, GroupThread, Network, Plan, Size, SplitMix64};
 use macrotick_plan::{plan, Solver};
 
 use crate::common::*;
@@ -247,7 +247,7 @@ fn a_gate_that_closes_too_early() {
             let one_frame = |plan: &Plan, list: usize, entry: &GateEntry| {
                 let network = plan.system.network.as_ref().expect("a network");
                 let interface = network.interface(&plan.gates[list].interface).expect("an interface");
-                let of = |flow: &&macrotick_model::Flow| entry.open[..] == [flow.class.clone()];
+                let of = |flow: &&Flow| entry.open[..] == [flow.class.clone()];
                 network.flows.iter().find(of).is_some_and(|flow| interface.sending_time(flow.size) == entry.length)
             };
             let Some((list, entry)) = places.entry(plan, one_frame) else { return false };
@@ -288,18 +288,32 @@ fn a_gate_that_moved() {
                 let flows = &plan.system.network.as_ref().expect("a network").flows;
                 let flow = flows.iter().find(|flow| entry.open[..] == [flow.class.clone()]);
                 let next = gates.get(place + 1).filter(|next| is_shared(plan, list, next));
-                is_of_a_flow(plan, list, entry)
-                    && flow.zip(next).is_some_and(|(flow, next)| next.length > flow.deadline + us(1_300))
+                let is_later = |(flow, next): (&Flow, &GateEntry)| next.length > flow.deadline + guard(plan, list);
+                is_of_a_flow(plan, list, entry) && flow.zip(next).is_some_and(is_later)
             };
+            // Shorter deadlines leave fewer places without one.
+            let verdict = check(plan);
+            for flow in &mut network(plan).flows {
+                let judged = verdict.flows.iter().find(|judged| judged.name == flow.name);
+                flow.deadline = judged.and_then(|judged| judged.latency).expect("a latency");
+            }
             let Some((list, entry)) = places.entry(plan, later) else { return false };
+            let guard = guard(plan, list);
             let gates = &mut plan.gates[list].entries;
-            gates[entry + 1].length -= us(1_300);
-            gates.insert(entry + 2, GateEntry { length: us(1_300), open: Vec::new() });
+            gates[entry + 1].length -= guard;
+            gates.insert(entry + 2, GateEntry { length: guard, open: Vec::new() });
             gates[entry..entry + 3].rotate_left(1);
             true
         },
         is_about_a_frame,
     );
+}
+
+/// The time of the longest frame on the interface of a list.
+fn guard(plan: &Plan, list: usize) -> Duration {
+    let network = plan.system.network.as_ref().expect("a network");
+    let interface = network.interface(&plan.gates[list].interface).expect("an interface");
+    interface.longest_frame_time(Size::from_bytes(1500))
 }
 
 #[test]
@@ -440,7 +454,7 @@ fn a_description_that_the_gates_are_not_for() {
         |plan, places| {
             let flows = &mut network(plan).flows;
             let flow = places.below(flows.len());
-            flows[flow].size = macrotick_model::Size::from_bytes(60_000);
+            flows[flow].size = Size::from_bytes(60_000);
             true
         },
         is_about_a_frame,
