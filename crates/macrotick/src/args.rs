@@ -126,8 +126,8 @@ pub struct CaptureArgs {
     /// The interface of the plan that the capture is from; by default the only one with gates
     #[arg(short, long, value_name = "NAME", requires = "capture")]
     pub interface: Option<String>,
-    /// The epoch on the clock of the table, with a unit, or `deployed` for the running table of this host; by default
-    /// the epoch with which the most frames are in their windows
+    /// The epoch on the clock of the table, or `deployed` for that of this host; by default the one that fits the most
+    /// frames
     #[arg(long, value_name = "TIME", requires = "capture")]
     pub epoch: Option<Epoch>,
     /// The clock of the table minus that of the capture; by default that of this host since it booted

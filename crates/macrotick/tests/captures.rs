@@ -104,6 +104,24 @@ fn frames_are_judged_by_the_epoch_that_fits_them() {
     assert_eq!(code, Some(0));
 }
 
+/// `check` judges the gates of a plan, too.
+#[test]
+fn a_plan_without_its_gates_is_refused() {
+    let folder = folder("gates");
+    let output = macrotick(&folder, &["check", "plan.json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\nsetpoint        1 "), "{text}");
+    let mut plan = Plan::load(&folder.join("plan.json")).unwrap();
+    plan.gates.clear();
+    plan.save(&folder.join("plan.json")).unwrap();
+    let output = macrotick(&folder, &["check", "plan.json"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let told = "interface `sensing`: the description has gates, but the plan has no gate list\n";
+    assert!(text.contains(told), "{text}");
+}
+
 #[test]
 fn wrong_inputs_name_their_reason() {
     let folder = folder("wrong");
@@ -119,5 +137,5 @@ fn wrong_inputs_name_their_reason() {
     fs::write(folder.join("frames.pcap"), "no capture").unwrap();
     refused(&[], "frames.pcap: the capture is neither pcapng nor pcap");
     fs::remove_file(folder.join("frames.pcap")).unwrap();
-    assert_eq!(check(&folder, &[]).0, Some(3));
+    refused(&[], "cannot read frames.pcap");
 }

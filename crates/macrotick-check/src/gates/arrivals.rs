@@ -47,7 +47,10 @@ pub(super) fn check(plan: &Plan, sides: &[Option<Side>], flows: &[Planned], foun
         }
         let all: Option<Vec<Course>> =
             cases.iter().map(|case| run(&usable, &flows, *case, plan.cycle.as_nanos(), cycles)).collect();
-        let Some(all) = all else { break };
+        let Some(all) = all else {
+            found.push(Violation::Unsettled);
+            return Judged::default();
+        };
         let steady = cases.iter().zip(&all).all(|(case, course)| case.last.is_some() || course.unsteady.is_none());
         courses = Some((warm_up, all));
         if steady {

@@ -67,7 +67,7 @@ fn shared(network: &Network, side: &Side, entries: &[GateEntry], found: &mut Vec
     }
 }
 
-/// Reports a class without flows and slots that closes so late that its longest frame, with the gap after it, is on the
+/// Reports a class without flows and slots that closes too late. Its longest frame, or the gap after it, is then on the
 /// link when another class opens. Each pair of classes is reported once. A time of the class `sync` alone has room for its
 /// frames, so this rule does not apply to its end.
 fn guards(network: &Network, side: &Side, times: &[Alone], found: &mut Vec<Violation>) {

@@ -26,6 +26,18 @@ pub(crate) use ports::{is_used, sides};
 
 pub(crate) use slots::slots_of;
 
+/// Returns the slots of groups in the gates of a plan, with the interface of each. A slot without a place, or on an
+/// interface with gates that cannot be used, is left out.
+pub fn placed_slots(plan: &Plan) -> Vec<(String, crate::network::Slot)> {
+    let Some(network) = &plan.system.network else { return Vec::new() };
+    let sides = ports::sides(plan, network, &mut Vec::new());
+    let of_side = |side: &ports::Side| {
+        let slots = slots_of(plan, network, side, &mut Vec::new());
+        slots.into_iter().map(|slot| (side.interface.name.clone(), slot)).collect::<Vec<_>>()
+    };
+    sides.iter().flatten().flat_map(of_side).collect()
+}
+
 /// Judges the gates and the flows of a plan. `jobs` has the jobs of each task, in the order of the system.
 pub(crate) fn check(plan: &Plan, jobs: &[Vec<Job>], served: &BTreeMap<&str, Served>, verdict: &mut Verdict) {
     let mut found = Vec::new();

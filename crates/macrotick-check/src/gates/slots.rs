@@ -93,12 +93,15 @@ fn search(gates: &Gates, class: usize, placed: &mut Vec<Slot>, rest: &[Slot], tr
 
 /// Returns the offsets that a slot can have: where a window starts, or where another slot ends.
 fn candidates(gates: &Gates, class: usize, placed: &[Slot], period: i64) -> BTreeSet<i64> {
-    let cycle = gates.cycle().as_nanos();
-    let span = |step: i64| (0..(period / step).max(1)).map(move |number| number * step);
-    let starts = gates.windows(class).flat_map(|(start, _)| span(cycle).map(move |shift| start + shift));
+    // Something that repeats after `step` has this many different places in the period.
+    let shifts = |step: Duration| {
+        let places = Duration::from_nanos(period) / step.gcd(Duration::from_nanos(period));
+        (0..places).map(move |number| number * step.as_nanos())
+    };
+    let starts = gates.windows(class).flat_map(|(start, _)| shifts(gates.cycle()).map(move |shift| start + shift));
     let ends = placed.iter().flat_map(|slot| {
         let end = slot.offset.as_nanos() + slot.length.as_nanos();
-        span(slot.period.as_nanos()).map(move |shift| end + shift)
+        shifts(slot.period).map(move |shift| end + shift)
     });
     starts.chain(ends).map(|at| at.rem_euclid(period)).collect()
 }

@@ -166,9 +166,9 @@ impl Gates {
         Gates { epoch: epoch.as_nanos(), ..self }
     }
 
-    /// Returns the time from the opening of a class to an instant at which its gate is open, and from the next opening to
-    /// an instant before it (a negative time), if that is nearer than the last closing. After a closing, it counts from
-    /// the opening before it. `None` for a class that never opens or never closes.
+    /// Returns the time from the last opening of a class to an instant. If the gate is closed and the next opening is
+    /// nearer than the last closing, the time counts from the next opening, and is negative. `None` for a class that
+    /// never opens or never closes.
     pub fn since_opening(&self, class: usize, at: Instant) -> Option<Duration> {
         let offset = self.offset(at.as_nanos());
         let since = |window: &OpenWindow| (offset - window.start).rem_euclid(self.cycle);

@@ -22,6 +22,7 @@ mod text;
 mod violation;
 mod wire;
 
+pub use crate::gates::placed_slots;
 pub use gates::{GateError, Gates, MAX_CLASSES};
 pub use link::{Link, Overheads, Protocol};
 pub use plan::{judge, ClassLoad, Flow, FlowVerdict, InterfaceVerdict, Network, NetworkInterface, NetworkVerdict};

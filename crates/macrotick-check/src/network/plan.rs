@@ -244,7 +244,7 @@ fn one(port: &Port, interface: &NetworkInterface, flows: &[&Flow], verdict: &mut
             let (name, hyperperiod, slots) = (port.name.clone(), Duration::from_nanos(span), sum / span as f64);
             verdict.interfaces.push(InterfaceVerdict { name, hyperperiod, classes, slots });
         }
-        Err(violation) => verdict.violations.push(violation),
+        Err(violation) => verdict.violations.push(*violation),
     }
 }
 
@@ -290,7 +290,7 @@ struct Settled {
     unsteady: Option<usize>,
 }
 
-fn settle(port: &Port, senders: &[Sender], span: i64) -> Result<Settled, Violation> {
+fn settle(port: &Port, senders: &[Sender], span: i64) -> Result<Settled, Box<Violation>> {
     let mut last = None;
     for warm_up in WARM_UPS {
         let (messages, frames) = release(senders, span, warm_up + 2);
@@ -298,7 +298,7 @@ fn settle(port: &Port, senders: &[Sender], span: i64) -> Result<Settled, Violati
             break;
         }
         let simulation = simulate(port, &frames)
-            .map_err(|error| Violation::Gates { interface: port.name.clone(), error: error.to_string() })?;
+            .map_err(|error| Box::new(Violation::Gates { interface: port.name.clone(), error: error.to_string() }))?;
         let in_span = |number: i64| {
             let range = number * span..(number + 1) * span;
             messages.iter().filter(move |message| range.contains(&message.ready))
@@ -315,7 +315,7 @@ fn settle(port: &Port, senders: &[Sender], span: i64) -> Result<Settled, Violati
         }
         last = Some(settled);
     }
-    last.ok_or_else(|| Violation::TooMany { interface: port.name.clone(), limit: LIMIT })
+    last.ok_or_else(|| Box::new(Violation::TooMany { interface: port.name.clone(), limit: LIMIT }))
 }
 
 /// Makes the instants of the judged messages those of the first hyperperiod.

@@ -61,6 +61,8 @@ pub enum NetworkViolation {
         behind: bool,
         count: usize,
     },
+    /// The arrivals of frames do not settle.
+    Unsettled,
     /// The flows have too many frames.
     TooManyFrames { limit: i64 },
     /// A class that a flow or a slot uses is open together with another one.
@@ -197,6 +199,11 @@ impl fmt::Display for NetworkViolation {
                 because(*behind),
                 frames(*count),
                 remedy(*behind)
+            ),
+            Unsettled => write!(
+                f,
+                "the simulation of the flows does not settle: flows that cross interfaces in opposite orders delay each \
+                 other. Give them classes of their own"
             ),
             TooManyFrames { limit } => write!(
                 f,

@@ -33,7 +33,7 @@ fn port(plan: &Plan) -> PlannedPort {
 }
 
 /// A pcap file with nanoseconds: instants, and UDP datagrams from the first namespace.
-fn file(frames: &[(i64, Vec<u8>)]) -> Vec<u8> {
+pub fn file(frames: &[(i64, Vec<u8>)]) -> Vec<u8> {
     let four = |number: u32| number.to_le_bytes();
     let mut file = [four(0xa1b2_3c4d), [2, 0, 4, 0], four(0), four(0), four(65_535), four(1)].concat();
     for (at, frame) in frames {
@@ -45,7 +45,7 @@ fn file(frames: &[(i64, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+pub fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
     let length = payload.len() as u16;
     let mut ip = vec![0x45, 0];
     ip.extend((length + 28).to_be_bytes());

@@ -4,4 +4,5 @@ mod capture;
 mod common;
 mod mutations;
 mod random;
+mod tdma;
 mod texts;

@@ -2,7 +2,7 @@
 
 use super::gates::Gates;
 use super::{MAX_LONG_NAME, MAX_NAME};
-use crate::keys::{forms, object, Kind};
+use crate::keys::{forms, object, Field, Kind};
 use crate::time::Duration;
 use crate::units::{Size, Speed};
 use crate::validate::MAX_CYCLE;
@@ -128,6 +128,15 @@ impl TrafficClass {
 
 impl Flow {
     const DEADLINE: Kind = Kind::Time { least: Duration::from_nanos(1), most: MAX_CYCLE };
+}
+
+impl Slot {
+    pub(crate) const OFFSET: Kind = NOT_NEGATIVE;
+
+    /// Returns the slot as an item of `slots:`.
+    pub fn to_yaml(&self) -> String {
+        self.write().to_item()
+    }
 }
 
 impl SyncClass {

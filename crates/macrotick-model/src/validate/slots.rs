@@ -1,6 +1,6 @@
 //! Rules of slots (TDMA).
 //!
-//! The sum test is that of the paper on real-time containers (section 4.3). By this test, the slots of an interface
+//! The sum test is that of the paper on real-time containers (section 3.2). By this test, the slots of an interface
 //! together are at most as long as the cycle in which they repeat.
 
 use super::{Rules, CLASS_NAMES, GROUP_NAMES, INTERFACE_NAMES};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use macrotick_check::network::capture::{Capture, CaptureVerdict, Fit, PlannedPort, Settings};
 use macrotick_host::{clock, network};
+use macrotick_model::files::FileError;
 use macrotick_model::{Clock, Duration, Instant, Interface, Plan};
 use macrotick_report::output;
 use serde::Serialize;
@@ -15,7 +16,8 @@ use crate::Outcome;
 /// Judges the frames of a capture against the gates of a plan.
 pub fn judge(plan: &Plan, path: &Path, args: &CaptureArgs, json: bool) -> Result<Outcome, CliError> {
     let port = PlannedPort::new(plan, args.interface.as_deref(), &args.classes)?;
-    let bytes = std::fs::read(path).map_err(|source| CliError::Read { path: path.into(), source })?;
+    let unread = |source| FileError::Read { path: path.display().to_string(), source };
+    let bytes = std::fs::read(path).map_err(unread)?;
     let unreadable = |source| CliError::Capture { path: path.into(), source };
     let capture = || Capture::new(&bytes).map_err(unreadable);
     let interface = interface(plan, &port, path, capture()?)?;

@@ -221,8 +221,8 @@ fn choose<'a>(network: &'a Network, name: Option<&str>) -> Result<&'a Interface,
     }
 }
 
-/// Returns the flows that cross the interface and have a rule: that of the sender's `udp-send`, or a given one for the
-/// class of a single flow. Frames of other given rules count under the name of their class.
+/// Returns the flows that cross the interface and have a rule. This is that of the sender's `udp-send`, or a given one for
+/// the class of a single flow. Frames of other given rules count under the name of their class.
 fn flows(plan: &Plan, network: &Network, interface: &Interface, given: &[Rule]) -> Vec<FlowRule> {
     let crosses = |flow: &&Flow| plan.system.way(network, flow).iter().any(|one| one.name == interface.name);
     let all: Vec<(&Flow, Option<FlowRule>)> =
