@@ -3,11 +3,14 @@
 //! It shares no code with the solvers, and reads a table window by window, as the kernel does.
 //! `docs/explanation/planning.md` lists the checks. Each broken rule is one [`Violation`].
 //!
+//! It also sends the frames of flows through the gate lists of the plan ([`network`] has the simulator).
+//!
 //! Groups and tasks of SCHED_DEADLINE have no windows to replay. For them, the judge uses [`macrotick_analysis`].
 
 mod budgets;
 mod chains;
 mod domains;
+mod gates;
 mod jobs;
 pub mod network;
 mod parallel;
@@ -19,6 +22,7 @@ mod windows;
 
 use macrotick_analysis::servers;
 use macrotick_model::{Duration, Plan};
+use network::{FlowVerdict, InterfaceVerdict};
 use serde::{Deserialize, Serialize};
 
 pub use domains::{Deadlines, DomainVerdict};
@@ -44,6 +48,12 @@ pub struct Verdict {
     /// One entry per set of CPUs that tasks of SCHED_DEADLINE are scheduled on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<DomainVerdict>,
+    /// One entry per interface of the network that can be judged, in the order of the system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<InterfaceVerdict>,
+    /// One entry per flow with frames that can be judged, in the order of the system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowVerdict>,
 }
 
 /// The properties of a task in the table.
@@ -145,5 +155,6 @@ pub fn check(plan: &Plan) -> Verdict {
     chains::check(plan, &replayed, &mut verdict);
     budgets::check(plan, &mut verdict);
     domains::check(plan, &mut verdict);
+    gates::check(plan, &replayed, &served, &mut verdict);
     verdict
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use macrotick_analysis::servers::{Analysis, ServerAnalysis, TaskAnalysis};
 use macrotick_model::Duration;
 
+use crate::network;
 use crate::{ChainVerdict, Deadlines, DomainVerdict, PoolVerdict, Verdict};
 
 /// The number of violations in the text. More are only counted.
@@ -41,7 +42,8 @@ impl fmt::Display for Verdict {
         self.pools.iter().try_for_each(|pool| pool_line(f, pool))?;
         self.chains.iter().try_for_each(|chain| line(f, chain))?;
         self.groups.iter().try_for_each(|analysis| groups(f, analysis))?;
-        self.domains.iter().try_for_each(|verdict| domain(f, verdict))
+        self.domains.iter().try_for_each(|verdict| domain(f, verdict))?;
+        network::loads(f, &self.interfaces, &self.flows)
     }
 }
 

@@ -6,6 +6,8 @@ use macrotick_analysis::servers::Refusal;
 use macrotick_model::{CpuSet, Duration};
 use serde::{Deserialize, Serialize};
 
+use crate::network::NetworkViolation;
+
 /// One broken rule. Indices of windows count within the table of a CPU, those of jobs within the cycle, both from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "kebab-case")]
@@ -102,6 +104,8 @@ pub enum Violation {
     Promised { cpus: CpuSet, promised: i64, capacity: i64 },
     /// A task of SCHED_DEADLINE may miss its deadline.
     Demand { cpu: u32, tasks: Vec<String>, error: String },
+    /// A rule of gates, flows or slots.
+    Network { violation: NetworkViolation },
     /// A task has windows on a CPU that is reserved for tasks of SCHED_DEADLINE, and on other CPUs.
     Straddles { task: String, cpus: CpuSet, domain: CpuSet },
 }
@@ -244,6 +248,7 @@ impl fmt::Display for Violation {
             Demand { cpu, tasks, error } => {
                 write!(f, "CPU {cpu}: SCHED_DEADLINE, {}: {error}", tasks.join(", "))
             }
+            Network { violation } => write!(f, "{violation}"),
             Straddles { task, cpus, domain } => write!(
                 f,
                 "task `{task}` has windows on the CPUs {cpus}, but CPU {domain} is reserved for tasks of \

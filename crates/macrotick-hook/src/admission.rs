@@ -32,6 +32,7 @@ fn container(id: &str, declared: &Declared) -> Container {
         may_grow: false,
         lead: declared.lead,
         tasks: declared.tasks.clone(),
+        slots: Vec::new(),
     }
 }
 

@@ -186,9 +186,35 @@ pub enum AnnotationFault {
     /// There are several tasks, and not all have a priority.
     #[error("give each task a `priority`: its thread must use it")]
     Order,
+    /// The value is not a name.
+    #[error("it must be the name of a group with slots")]
+    SlotName,
+    /// No deployment runs on this host.
+    #[error("no deployment runs on this host: `macrotick apply` deploys a system with slots")]
+    NoDeployment,
+    /// The deployment changes its gates.
+    #[error("a change of the deployment is in progress: start the container when it is complete")]
+    Changing,
+    /// The deployment has no slots for that group.
+    #[error(
+        "the deployed system has no such slots{}. `macrotick admit --system` tells whether they fit, and `macrotick \
+         apply` deploys a description with them",
+        others(.0)
+    )]
+    NoSlot(Vec<String>),
+    /// Another container has the slots.
+    #[error("the container in {} has these slots: no two containers share slots", .0.display())]
+    SlotTaken(PathBuf),
     /// The table has no pool of that name.
     #[error("the installed table has no such pool{}", listing(.0))]
     NoPool(Vec<String>),
+}
+
+fn others(groups: &[String]) -> String {
+    match groups {
+        [] => String::new(),
+        groups => format!("; it has those of {}", groups.join(", ")),
+    }
 }
 
 fn listing(pools: &[String]) -> String {

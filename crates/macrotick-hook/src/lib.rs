@@ -17,6 +17,7 @@
 //! | `cgroup` | the container's control group, and its files |
 //! | `binding` | the CPUs of the container, and the binding to them |
 //! | `room` | gives the budget, or explains why it does not fit |
+//! | `slot` | claims the slots of the deployment for the container's frames |
 //! | `limits` | resource limits of the container's first process, and of its group |
 //! | [`install`] | adds the hook to engines |
 //! | [`preload`] | makes a container preload a library |
@@ -34,6 +35,7 @@ pub mod preload;
 pub mod report;
 mod request;
 mod room;
+mod slot;
 mod state;
 mod tasks;
 
@@ -73,7 +75,8 @@ fn serve(state: &State, request: &Request) -> Result<(), HookError> {
     // A hook that refuses a container disables the controllers that it has enabled. The turn keeps other programs from
     // using these controllers before that.
     let _turn = turn()?;
-    let container = Container { name: &state.id, pid, limits: request.limits, group: &group };
+    let slot = request.slot.as_deref();
+    let container = Container { name: &state.id, pid, limits: request.limits, slot, group: &group };
     match &request.supply {
         Supply::Pool(name) => {
             check_pool(name)?;
@@ -101,6 +104,7 @@ struct Container<'a> {
     name: &'a str,
     pid: i32,
     limits: Limits,
+    slot: Option<&'a str>,
     group: &'a Existing,
 }
 
@@ -112,6 +116,8 @@ impl Container<'_> {
         limits::raise(self.pid, self.limits, &mut undo)?;
         limits::bound(self.group, self.limits, &mut undo)?;
         let holder = Holder::group(self.name, self.group.path())?;
+        // A claim ends with the group, which the runtime removes if the container does not start.
+        self.slot.map_or(Ok(()), |name| slot::claim(name, self.group))?;
         serve(&mut undo)?;
         undo.forget();
         let held = Held::take(holder);

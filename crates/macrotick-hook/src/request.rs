@@ -20,6 +20,8 @@ pub const POOL: &str = "macrotick.pool";
 pub const CPUS: &str = "macrotick.cpus";
 /// The tasks of the container that must meet their deadlines.
 pub const TASKS: &str = "macrotick.tasks";
+/// The group with the slots that the container's frames leave in.
+pub const SLOT: &str = "macrotick.slot";
 const CRITICALITY: &str = "macrotick.criticality";
 const PRIORITY: &str = "macrotick.priority";
 const BIND: &str = "macrotick.bind";
@@ -28,8 +30,8 @@ const LEAD: &str = "macrotick.lead";
 const RTPRIO: &str = "macrotick.rtprio";
 const MEMLOCK: &str = "macrotick.memlock";
 const DESCENDANTS: &str = "macrotick.descendants";
-const KNOWN: [&str; 12] =
-    [BUDGET, TASKS, CPUS, BIND, PRIORITY, CRITICALITY, FIFO, LEAD, POOL, RTPRIO, MEMLOCK, DESCENDANTS];
+const KNOWN: [&str; 13] =
+    [BUDGET, TASKS, CPUS, BIND, PRIORITY, CRITICALITY, FIFO, LEAD, POOL, SLOT, RTPRIO, MEMLOCK, DESCENDANTS];
 /// The annotations that apply to a budget, also to the budget of tasks.
 const OF_BUDGETS: [&str; 5] = [CPUS, BIND, PRIORITY, FIFO, LEAD];
 
@@ -47,6 +49,8 @@ const CRITICAL: u32 = 1;
 pub struct Request {
     /// The supply that serves it.
     pub supply: Supply,
+    /// The group of the deployment with the slots for its frames; `None`: no slot.
+    pub slot: Option<String>,
     /// The limits of its threads.
     pub limits: Limits,
 }
@@ -128,7 +132,7 @@ impl Request {
             (Some(text), _, None) => Supply::Tasks(ours.declared(text)?),
             (None, Some(text), None) => Supply::Budget(ours.budget(text)?),
         };
-        Ok(Some(Request { supply, limits: ours.limits()? }))
+        Ok(Some(Request { supply, slot: ours.value(SLOT, None, |text| slot(text).map(Some))?, limits: ours.limits()? }))
     }
 }
 
@@ -237,6 +241,13 @@ fn lead(text: &str) -> Result<Duration, AnnotationFault> {
     }
 }
 
+fn slot(text: &str) -> Result<String, AnnotationFault> {
+    match text.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        true => Err(AnnotationFault::SlotName),
+        false => Ok(text.to_owned()),
+    }
+}
+
 fn number(text: &str, least: u32, most: u32) -> Result<u32, AnnotationFault> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or(AnnotationFault::Range(least, most))
@@ -285,7 +296,7 @@ mod tests {
         let length = Duration::from_millis(1);
         let budget = Budget { length, cpus: None, bind: false, priority: 1, fifo: true, lead: None };
         let request = decode(&[("macrotick.budget", "1ms"), ("other.budget", "?")]).unwrap().unwrap();
-        assert_eq!(request, Request { supply: Supply::Budget(budget), limits });
+        assert_eq!(request, Request { supply: Supply::Budget(budget), slot: None, limits });
     }
 
     #[test]
@@ -309,6 +320,8 @@ mod tests {
         assert_eq!(roams.supply, Supply::Budget(Budget { bind: false, ..budget }));
         assert_eq!(request.limits, Limits { rtprio: 50, memlock: Some(1 << 20), descendants: Some(200) });
         assert_eq!(decode(&[(POOL, "web")]).unwrap().unwrap().supply, Supply::Pool("web".into()));
+        let with_slot = decode(&[(POOL, "web"), (SLOT, "vendor-a")]).unwrap().unwrap();
+        assert_eq!(with_slot.slot.as_deref(), Some("vendor-a"));
     }
 
     #[test]
@@ -378,6 +391,9 @@ mod tests {
             (&[(TASKS, "a wcet=1ms")], "annotation macrotick.tasks: a wcet=1ms: cannot decode the tasks:\nerror: "),
             (&[(BUDGET, "1ms"), (CRITICALITY, "3")], "annotation macrotick.criticality: 3: it needs macrotick.tasks"),
             (&[(TASKS, "a wcet=1ms period=9ms"), (BUDGET, "1")], "annotation macrotick.budget: 1: "),
+            (&[(SLOT, "web")], "annotation macrotick.slot: web: it needs macrotick.budget"),
+            (&[(POOL, "web"), (SLOT, "")], "annotation macrotick.slot: : it must be the name of a group with slots"),
+            (&[(POOL, "web"), (SLOT, "1ms of 6ms")], "it must be the name of a group with slots"),
             (&[(RTPRIO, "3")], "annotation macrotick.rtprio: 3: it needs macrotick.budget"),
             (
                 &[("macrotick.bugdet", "1ms")],

@@ -31,6 +31,8 @@ pub const STAT: &str = "cpu.ds.stat";
 const DECLARATION: &std::ffi::CStr = c"user.macrotick";
 /// The attribute of the same directory for a binding to the CPUs of the budget.
 const BOUND: &std::ffi::CStr = c"user.macrotick-bound";
+/// The attribute of the same directory with the name of the group that has the container's slots.
+const SLOTS: &std::ffi::CStr = c"user.macrotick-slots";
 
 /// Returns the server period of this host.
 pub fn server_period() -> Result<Duration, HostFailure> {
@@ -134,6 +136,23 @@ pub fn note_bound(path: &Path) -> Result<(), HostFailure> {
 /// Whether the control group was bound.
 pub(crate) fn is_bound(path: &Path) -> bool {
     noted(path, BOUND).is_some()
+}
+
+/// Stores that a control group's frames leave in the slots of a group of the deployment. It needs no undo either.
+pub fn claim_slots(path: &Path, group: &str) -> Result<(), HostFailure> {
+    sys::set_attribute(path, SLOTS, group.as_bytes()).map_err(HostFailure::file("note the slots at", path))
+}
+
+/// Returns the control groups with slots, and the names of the groups that have these slots.
+pub fn slot_claims() -> Result<Vec<(PathBuf, String)>, HostFailure> {
+    let mut claims = Vec::new();
+    let mut read = |path: &Path| {
+        let name = noted(path, SLOTS).and_then(|name| String::from_utf8(name).ok());
+        claims.extend(name.map(|name| (path.to_owned(), name)));
+        Ok(())
+    };
+    walk(Path::new(ROOT), &mut read)?;
+    Ok(claims)
 }
 
 fn noted(path: &Path, name: &std::ffi::CStr) -> Option<Vec<u8>> {

@@ -1,7 +1,9 @@
-//! `CLOCK_TAI`, for tables that follow it.
+//! `CLOCK_TAI`, for tables that follow it, and the distance of a table's clock from `CLOCK_REALTIME`.
 
-use macrotick_model::{ClockInForce, Duration, Instant};
+use macrotick_model::{Clock, ClockInForce, Duration, Instant};
 use macrotick_uapi as uapi;
+
+use crate::sys::time_of;
 
 /// The synchronisation of a clock, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,41 @@ impl Discipline {
     }
 }
 
+/// The distance of two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Distance {
+    /// The time of the one minus that of the other.
+    pub offset: Duration,
+    /// The most by which the true distance differs.
+    pub error: Duration,
+}
+
+/// The readings for a distance. The one with the least error counts.
+const READINGS: usize = 200;
+
+/// Reads the table's clock minus `CLOCK_REALTIME`, with which the kernel stamps the frames of captures. Both clocks have
+/// the same rate. The distance stays as it is until `CLOCK_REALTIME` is set, the TAI offset changes, the host sleeps or
+/// boots.
+pub fn from_realtime(clock: &Clock) -> Distance {
+    let table = match clock {
+        Clock::Monotonic => libc::CLOCK_MONOTONIC,
+        Clock::Tai(_) => libc::CLOCK_TAI,
+    };
+    let reading = |_| {
+        let before = time_of(libc::CLOCK_REALTIME);
+        let there = time_of(table);
+        let around = time_of(libc::CLOCK_REALTIME) - before;
+        let half = Duration::from_nanos(around.as_nanos() / 2);
+        // The clock may be set between the readings.
+        Distance {
+            offset: there - before - half,
+            error: Duration::from_nanos(around.as_nanos().abs() - half.as_nanos().abs()),
+        }
+    };
+    let readings = (0..READINGS).map(reading);
+    readings.min_by_key(|distance| distance.error).expect("there are readings")
+}
+
 /// Returns the present instant on `CLOCK_TAI`.
 fn now() -> Instant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -101,6 +138,14 @@ mod tests {
         for clock in [free.in_force(held, &get), held.in_force(free, &get), free.in_force(free, &get)] {
             assert_eq!((clock.synchronised, clock.estimated_error), (false, None));
         }
+    }
+
+    #[test]
+    fn the_distance_of_a_clock_repeats() {
+        let (first, second) = (from_realtime(&Clock::Monotonic), from_realtime(&Clock::Monotonic));
+        let differ = (first.offset - second.offset).as_nanos().abs();
+        assert!(differ <= (first.error + second.error).as_nanos(), "{first:?}, {second:?}");
+        assert!(first.offset < Duration::ZERO, "the host has not run since 1970: {first:?}");
     }
 
     #[test]

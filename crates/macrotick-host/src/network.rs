@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use macrotick_model::{Namespace, System};
+use macrotick_model::{InterfaceEnd, Namespace, System};
 
 use crate::error::HostFailure;
 
@@ -59,6 +59,16 @@ pub struct Network {
 /// Returns the name of a namespace for iproute2.
 fn full_name(name: &str) -> String {
     format!("{PREFIX}{name}")
+}
+
+/// Returns the device of an interface, and the name of its namespace for iproute2. The system has the namespace.
+pub fn device_of(system: &System, end: &InterfaceEnd) -> (Option<String>, String) {
+    let index = |name: &str| system.namespaces.iter().position(|namespace| namespace.name == name).unwrap_or(0);
+    match end {
+        InterfaceEnd::Namespace(name) => (Some(full_name(name)), INTERFACE.into()),
+        InterfaceEnd::Port(name) => (None, format!("{PORT}{}", index(name))),
+        InterfaceEnd::Device(device) => (None, device.clone()),
+    }
 }
 
 /// Returns the file of the namespace of that name.

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use macrotick_model::{Group, Task};
+use macrotick_model::{Group, Slot, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct Deployed {
     /// The groups, with all parameters of the description.
     #[serde(default)]
     pub groups: Vec<Group>,
+    /// The slots of groups on interfaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<Slot>,
     /// The tasks of SCHED_DEADLINE, with their CPUs.
     #[serde(default)]
     pub reserved: Vec<Task>,
@@ -175,6 +178,7 @@ mod tests {
             system: "s".into(),
             entities: vec!["a".into()],
             groups: Vec::new(),
+            slots: Vec::new(),
             reserved: Vec::new(),
             changes: 0,
             coming: None,

@@ -7,7 +7,7 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 
 use crate::keys::time_pattern;
 use crate::observation::Job;
-use crate::system::{Group, System, Task};
+use crate::system::{Group, Slot, System, Task};
 use crate::time::Duration;
 
 impl JsonSchema for Duration {
@@ -55,4 +55,9 @@ macro_rules! described {
     };
 }
 
-described!(System: "", Task: "#/properties/tasks/items", Group: "#/properties/groups/items");
+described!(
+    System: "",
+    Task: "#/properties/tasks/items",
+    Group: "#/properties/groups/items",
+    Slot: "#/properties/network/properties/slots/items"
+);

@@ -23,7 +23,7 @@ pub mod validate;
 pub mod visible;
 pub mod whole;
 
-pub use container::Container;
+pub use container::{Container, ContainerSlot};
 pub use cpus::CpuSet;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};

@@ -21,6 +21,20 @@ fn what_is_left_out_is_open() {
     assert_eq!(all.lead, Some(us(30)));
 }
 
+#[test]
+fn slots_are_those_of_the_containers_group() {
+    let text =
+        "container: web\ncriticality: 2\nbudget: 50us\nslots:\n  - {period: 6ms, length: 1ms}\n  - {period: 3ms, \
+                length: 20us, offset: 1ms, class: fast, interface: wire}\n";
+    assert_eq!(refusals("container", &serde_yaml_ng::from_str(text).unwrap()), [""; 0]);
+    let slots: Vec<_> = Container::parse(text, "c.yaml").unwrap().slots().collect();
+    let names: Vec<_> = slots.iter().map(|slot| (&*slot.group, &*slot.class, slot.interface.as_deref())).collect();
+    assert_eq!(names, [("web", "web", None), ("web", "fast", Some("wire"))]);
+    assert_eq!((slots[0].offset, slots[1].offset), (None, Some(us(1000))));
+    let told = refusal("container: web\ncriticality: 2\nbudget: 50us\nslots: [{period: 6ms}]\n");
+    assert!(told.contains("has no `length`"), "{told}");
+}
+
 /// The reaction of the schema to a mistake.
 enum Schema {
     /// The schema reports the mistake, too.

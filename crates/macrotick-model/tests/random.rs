@@ -252,6 +252,7 @@ fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
         vlan: None,
         gates,
         path: Duration::ZERO,
+        opening: Duration::from_micros(2),
         lead: None,
         cpu: None,
     };
@@ -261,6 +262,7 @@ fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
             lead,
             cpu: lead.map(|_| 1),
             path: random.micros(0, 9),
+            opening: random.micros(1, 999),
             ..interface("0", InterfaceEnd::Namespace(NAMESPACES[0].into()), Some(Gates::Planned))
         },
         interface("port", InterfaceEnd::Port(NAMESPACES[1].into()), random.maybe(|_| given)),

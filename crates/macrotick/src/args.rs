@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use macrotick_check::network::capture::Rule;
 use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
 use macrotick_model::{Backend, Duration, Experiment};
@@ -108,9 +109,62 @@ pub struct PlanArgs {
 pub struct CheckArgs {
     /// A plan (`.json`) or a system description
     pub input: PathBuf,
+    /// Judge the frames of this capture (pcap or pcapng) against the gates of the plan, instead of the plan
+    #[arg(short = 'r', long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+    /// Its circumstances
+    #[command(flatten)]
+    pub of_capture: CaptureArgs,
     /// Print the verdict as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// The circumstances of a capture.
+#[derive(Debug, Args)]
+pub struct CaptureArgs {
+    /// The interface of the plan that the capture is from; by default the only one with gates
+    #[arg(short, long, value_name = "NAME", requires = "capture")]
+    pub interface: Option<String>,
+    /// The epoch on the clock of the table, or `deployed` for that of this host; by default the one that fits the most
+    /// frames
+    #[arg(long, value_name = "TIME", requires = "capture")]
+    pub epoch: Option<Epoch>,
+    /// The clock of the table minus that of the capture; by default that of this host since it booted
+    #[arg(long, value_name = "TIME", requires = "epoch", allow_hyphen_values = true)]
+    pub clock_offset: Option<Duration>,
+    /// The constant time from a gate to the time stamp of a frame
+    #[arg(long, value_name = "TIME", default_value = "0ns", requires = "capture")]
+    pub path: Duration,
+    /// The time by which a frame may be outside of its window or slot
+    #[arg(long, value_name = "TIME", default_value = "0ns", requires = "capture")]
+    pub tolerance: Duration,
+    /// The frames of a class, as in `control=udp:5000`; may be repeated. The properties are udp, from-udp, to, from,
+    /// ether and pcp, separated by commas
+    #[arg(long = "class", value_name = "CLASS=FRAMES", requires = "capture")]
+    pub classes: Vec<Rule>,
+}
+
+/// The epoch of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Epoch {
+    /// That of the table that runs on this host.
+    Deployed,
+    /// This instant on the table's clock.
+    At(Duration),
+}
+
+impl std::str::FromStr for Epoch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Epoch, Self::Err> {
+        match text {
+            "deployed" => Ok(Epoch::Deployed),
+            text => {
+                text.parse().map(Epoch::At).map_err(|error: <Duration as std::str::FromStr>::Err| error.to_string())
+            }
+        }
+    }
 }
 
 /// Arguments of `admit`.

@@ -59,6 +59,9 @@ impl Described {
         if !self.faults.is_empty() {
             return Ok(Answer::NoPlan(self.faults.clone()));
         }
+        if self.system.network.is_none() && !container.slots.is_empty() {
+            return Ok(Answer::NoPlan(vec!["the system has no `network`: there is no interface for its slots".into()]));
+        }
         let mut tables = self.plan.clone();
         let mut why = Vec::new();
         for _ in 0..ROUNDS {
@@ -109,6 +112,9 @@ impl Described {
         let follows = self.by_criticality() || system.servers().next().is_none() && container.priority.is_none();
         group.priority = group.priority.filter(|_| !follows);
         system.groups.push(group.clone());
+        if let Some(network) = &mut system.network {
+            network.slots.extend(container.slots());
+        }
         (system, group)
     }
 
@@ -140,5 +146,8 @@ fn as_planned(plan: &Plan, admission: Admission) -> Result<Admission, CliError> 
 /// Returns the plan with its windows, and without one of its groups.
 fn without(mut plan: Plan, group: &str) -> Plan {
     plan.system.groups.retain(|other| other.name != group);
+    if let Some(network) = &mut plan.system.network {
+        network.slots.retain(|slot| slot.group != group);
+    }
     plan
 }

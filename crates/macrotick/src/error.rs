@@ -8,6 +8,7 @@ use macrotick_analysis::servers::HostError;
 use macrotick_hook::HookError;
 use macrotick_model::files::{FileError, LoadError};
 use macrotick_model::visible::{shortened, visible};
+use macrotick_model::Duration;
 use macrotick_node::NodeError;
 use macrotick_report::output;
 
@@ -98,6 +99,46 @@ pub enum CliError {
     /// Runs of different systems.
     #[error(transparent)]
     Mismatch(#[from] macrotick_report::Mismatch),
+    /// A capture cannot be judged against the plan.
+    #[error(transparent)]
+    Gates(#[from] macrotick_check::network::capture::PlanRefusal),
+    /// A capture cannot be read.
+    #[error("{path}: {source}", path = path.display())]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: macrotick_check::network::capture::CaptureError,
+    },
+    /// A capture has several interfaces, and not that of the plan.
+    #[error(
+        "{path} has no interface `{device}`, but {}: capture on this device alone",
+        .others.join(", "),
+        path = path.display()
+    )]
+    CaptureInterface {
+        /// The file.
+        path: PathBuf,
+        /// The device of the plan's interface.
+        device: String,
+        /// The interfaces in the file.
+        others: Vec<String>,
+    },
+    /// No table is deployed on this host.
+    #[error("no table runs on this host: give the epoch as a time, or leave out `--epoch`")]
+    NoTable,
+    /// The running table has another clock or cycle than the plan.
+    #[error(
+        "the running table is not that of the plan: it repeats after {running} on {clock}, the plan after {planned}"
+    )]
+    OtherTable {
+        /// The cycle of the table.
+        running: Duration,
+        /// Its clock.
+        clock: String,
+        /// The cycle of the plan.
+        planned: Duration,
+    },
     /// A file could not be written.
     #[error("cannot write {path}: {source}")]
     Write {
@@ -133,6 +174,11 @@ impl CliError {
             | CliError::NoKey { .. }
             | CliError::NoRecords { .. }
             | CliError::NoServer { .. }
+            | CliError::Gates(_)
+            | CliError::Capture { .. }
+            | CliError::CaptureInterface { .. }
+            | CliError::NoTable
+            | CliError::OtherTable { .. }
             | CliError::Mismatch(_) => 2,
             CliError::Node(error) if error.is_about_the_plan() => 2,
             CliError::Probe(error) if error.is_about_the_input() => 2,
@@ -173,7 +219,7 @@ impl CliError {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::{Backend, Duration};
+    use macrotick_model::Backend;
 
     use super::*;
 

@@ -75,6 +75,54 @@ logger: admitted on CPU 1, budget 50us of every 2500us, priority 50
     );
 }
 
+/// A slot of a container needs a class of its own, room among the slots and frames, and gates that keep all rules.
+#[test]
+fn slots_are_admitted_by_their_sum_and_by_the_gates() {
+    let system = format!(
+        "{SYSTEM}network:
+  classes: [{{name: vision, priority: 6}}, {{name: logger, priority: 5}}, {{name: rest}}]
+  interfaces: [{{name: wire, device: eth1, speed: 100Mb/s, gates: planned}}]
+  slots: [{{group: vision, period: 5ms, length: 1ms, offset: 1ms}}]
+"
+    );
+    let asked = |slots: &str| format!("{CONTAINER}slots: [{slots}]\n");
+    let fits = asked("{period: 5ms, length: 2ms}");
+    let folder = folder("admit-slots", &[("s.yaml", &system), ("c.yaml", &fits)]);
+    let (code, output, errors) = admit(&folder, &["c.yaml"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{output}");
+    assert!(output.contains("  slot on wire: 2ms of every 5ms from 2ms on, for class `logger`\n"), "{output}");
+    let added =
+        "  with these slots of its network:\n  - group: logger\n    class: logger\n    period: 5ms\n    length: 2ms\n";
+    assert!(output.contains(added), "{output}");
+    let refused = |system: &str, slots: &str| {
+        std::fs::write(folder.join("s.yaml"), system).unwrap();
+        std::fs::write(folder.join("c.yaml"), asked(slots)).unwrap();
+        let (code, output, errors) = admit(&folder, &["c.yaml"]);
+        assert_eq!((code, errors.as_str()), (Some(1), ""), "{output}");
+        output
+    };
+    let output = refused(&system, "{period: 5ms, length: 4500us}");
+    assert!(
+        output.contains("the slots of interface `wire` need 5500us of every 5ms: `vision` 1ms of 5ms, `logger`"),
+        "{output}"
+    );
+    // Their sum is small enough, but no place is free for so long.
+    let output = refused(&system, "{period: 2500us, length: 1600us}");
+    assert!(
+        output.contains("the slots of group `logger` on interface `wire`, 1600us of every 2500us, fit at no offset"),
+        "{output}"
+    );
+    let output = refused(&system, "{period: 5ms, length: 1ms, class: vision}");
+    assert!(output.contains("have slots for the same class `vision` on interface `wire`"), "{output}");
+    let output = refused(SYSTEM, "{period: 5ms, length: 1ms}");
+    assert!(output.contains("the system has no `network`: there is no interface for its slots"), "{output}");
+    // A plan has fixed gates.
+    std::fs::write(folder.join("s.yaml"), &system).unwrap();
+    assert_eq!(macrotick(&folder, &["plan", "s.yaml", "--output", "plan.json"]).0, Some(0));
+    let (code, _, errors) = macrotick(&folder, &["admit", "--system", "plan.json", "c.yaml"]);
+    assert!(code == Some(2) && errors.contains("slots need new gates, and so the description"), "{errors}");
+}
+
 /// The lead is added to the container's tasks, and to the group that the container becomes.
 #[test]
 fn a_lead_is_part_of_what_a_container_needs() {

@@ -161,6 +161,23 @@ impl Gates {
         self
     }
 
+    /// Returns the same gates with another epoch.
+    pub fn at(self, epoch: Instant) -> Gates {
+        Gates { epoch: epoch.as_nanos(), ..self }
+    }
+
+    /// Returns the time from the last opening of a class to an instant. If the gate is closed and the next opening is
+    /// nearer than the last closing, the time counts from the next opening, and is negative. `None` for a class that
+    /// never opens or never closes.
+    pub fn since_opening(&self, class: usize, at: Instant) -> Option<Duration> {
+        let offset = self.offset(at.as_nanos());
+        let since = |window: &OpenWindow| (offset - window.start).rem_euclid(self.cycle);
+        let last = self.windows[class].iter().min_by_key(|window| since(window))?;
+        let until = self.windows[class].iter().map(|window| (window.start - offset).rem_euclid(self.cycle)).min()?;
+        let after = since(last) - last.length;
+        Some(Duration::from_nanos(if after >= 0 && until < after { -until } else { since(last) }))
+    }
+
     /// Returns the cycle.
     pub fn cycle(&self) -> Duration {
         Duration::from_nanos(self.cycle)

@@ -22,10 +22,13 @@ mod text;
 mod violation;
 mod wire;
 
+pub use crate::gates::placed_slots;
 pub use gates::{GateError, Gates, MAX_CLASSES};
 pub use link::{Link, Overheads, Protocol};
 pub use plan::{judge, ClassLoad, Flow, FlowVerdict, InterfaceVerdict, Network, NetworkInterface, NetworkVerdict};
 pub use port::{Class, Frame, Gating, Guard, Port, QUEUE};
 pub use simulate::{simulate, ClassResult, Fate, Loss, Simulation, SimulationError};
 pub use slots::Slot;
+pub(crate) use slots::{own as own_slots, values as slot_values};
+pub(crate) use text::loads;
 pub use violation::NetworkViolation;

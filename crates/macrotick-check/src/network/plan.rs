@@ -239,12 +239,12 @@ fn one(port: &Port, interface: &NetworkInterface, flows: &[&Flow], verdict: &mut
                 let frames = sent(&own, &simulation);
                 verdict.violations.extend(foreign(port, sender, frames, &interface.slots, &occurrences, span));
             }
-            let sum: f64 = occurrences.iter().map(|slot| (slot.end - slot.begin) as f64).sum();
+            let sum = slots::total(&interface.slots, span) as f64;
             let classes = loads(port, &messages, &frames, &simulation, span);
             let (name, hyperperiod, slots) = (port.name.clone(), Duration::from_nanos(span), sum / span as f64);
             verdict.interfaces.push(InterfaceVerdict { name, hyperperiod, classes, slots });
         }
-        Err(violation) => verdict.violations.push(violation),
+        Err(violation) => verdict.violations.push(*violation),
     }
 }
 
@@ -290,7 +290,7 @@ struct Settled {
     unsteady: Option<usize>,
 }
 
-fn settle(port: &Port, senders: &[Sender], span: i64) -> Result<Settled, Violation> {
+fn settle(port: &Port, senders: &[Sender], span: i64) -> Result<Settled, Box<Violation>> {
     let mut last = None;
     for warm_up in WARM_UPS {
         let (messages, frames) = release(senders, span, warm_up + 2);
@@ -298,7 +298,7 @@ fn settle(port: &Port, senders: &[Sender], span: i64) -> Result<Settled, Violati
             break;
         }
         let simulation = simulate(port, &frames)
-            .map_err(|error| Violation::Gates { interface: port.name.clone(), error: error.to_string() })?;
+            .map_err(|error| Box::new(Violation::Gates { interface: port.name.clone(), error: error.to_string() }))?;
         let in_span = |number: i64| {
             let range = number * span..(number + 1) * span;
             messages.iter().filter(move |message| range.contains(&message.ready))
@@ -315,7 +315,7 @@ fn settle(port: &Port, senders: &[Sender], span: i64) -> Result<Settled, Violati
         }
         last = Some(settled);
     }
-    last.ok_or_else(|| Violation::TooMany { interface: port.name.clone(), limit: LIMIT })
+    last.ok_or_else(|| Box::new(Violation::TooMany { interface: port.name.clone(), limit: LIMIT }))
 }
 
 /// Makes the instants of the judged messages those of the first hyperperiod.
@@ -473,14 +473,6 @@ fn foreign(
 }
 
 fn loads(port: &Port, messages: &[Message], frames: &[Frame], simulation: &Simulation, span: i64) -> Vec<ClassLoad> {
-    let gates = port.gates.as_ref();
-    let open = |class: usize| match gates.filter(|gates| !gates.always(class)) {
-        Some(gates) => {
-            let open: i64 = gates.windows(class).map(|(begin, end)| end - begin).sum();
-            open as f64 / gates.cycle().as_nanos() as f64
-        }
-        None => 1.0,
-    };
     let load = |(class, result): (usize, &super::ClassResult)| {
         let judged = messages.iter().flat_map(|message| message.frames.clone());
         let own: Vec<usize> = judged.filter(|&frame| frames[frame].class == class).collect();
@@ -489,7 +481,7 @@ fn loads(port: &Port, messages: &[Message], frames: &[Frame], simulation: &Simul
         let is_sent = |frame: &&usize| matches!(simulation.fates[**frame], Fate::Sent { .. });
         let busy: i64 = own.iter().filter(is_sent).map(|&frame| wire(&frames[frame])).sum();
         let (name, utilisation) = (result.name.clone(), busy as f64 / span as f64);
-        ClassLoad { name, frames: own.len(), waited, queued: result.queued, utilisation, open: open(class) }
+        ClassLoad { name, frames: own.len(), waited, queued: result.queued, utilisation, open: port.open_share(class) }
     };
     simulation.classes.iter().enumerate().map(load).collect()
 }

@@ -109,6 +109,13 @@ impl Port {
         Port { name: name.into(), link, classes, gates: None, guard: Guard::default(), gating: Gating::default() }
     }
 
+    /// Returns the share of time in which the gate of a class is open, 0 to 1.
+    pub(crate) fn open_share(&self, class: usize) -> f64 {
+        let Some(gates) = self.gates.as_ref().filter(|gates| !gates.always(class)) else { return 1.0 };
+        let open: i64 = gates.windows(class).map(|(begin, end)| end - begin).sum();
+        open as f64 / gates.cycle().as_nanos() as f64
+    }
+
     /// Returns the bytes of a frame that the gate counts.
     pub(crate) fn counted(&self, frame: &Frame) -> u64 {
         match self.guard {

@@ -39,13 +39,13 @@ type Span = (i64, i64);
 
 /// Checks the values of the slots and the sum test of the container paper (section 3.2). By this test, the sum of the
 /// slots is at most the cycle. Returns whether the slots can be laid out.
-pub(super) fn values(port: &Port, slots: &[Slot], violations: &mut Vec<Violation>) -> bool {
+pub(crate) fn values(port: &Port, slots: &[Slot], violations: &mut Vec<Violation>) -> bool {
     let before = violations.len();
     for slot in slots {
         let (interface, group) = (port.name.clone(), slot.group.clone());
         let Slot { offset, length, period, .. } = *slot;
-        let end = i128::from(offset.as_nanos()) + i128::from(length.as_nanos());
-        if offset < Duration::ZERO || length <= Duration::ZERO || end > i128::from(period.as_nanos()) {
+        let within = (Duration::ZERO..period).contains(&offset) && length > Duration::ZERO && length <= period;
+        if !within {
             violations.push(Violation::SlotRange { interface, group, offset, length, period });
         } else if port.classes.iter().all(|class| class.name != slot.class) {
             violations.push(Violation::SlotClass { interface, group, class: slot.class.clone() });
@@ -54,14 +54,16 @@ pub(super) fn values(port: &Port, slots: &[Slot], violations: &mut Vec<Violation
     violations.len() == before
 }
 
-/// Returns the occurrences of all slots from the epoch to `span`, a multiple of their periods, in ascending order.
+/// Returns the occurrences of all slots that start from the epoch to `span`, a multiple of their periods, in ascending
+/// order. A slot that reaches into its next period also has the occurrence before the epoch.
 pub(super) fn lay_out(slots: &[Slot], span: i64) -> Vec<Occurrence> {
     let mut occurrences: Vec<Occurrence> = Vec::new();
     for (slot, Slot { period, offset, length, .. }) in slots.iter().enumerate() {
         let (period, offset, length) = (period.as_nanos(), offset.as_nanos(), length.as_nanos());
         let start = |number| number * period + offset;
         let occurrence = |number| Occurrence { begin: start(number), end: start(number) + length, slot };
-        occurrences.extend((0..span / period).map(occurrence));
+        let first = if offset + length > period { -1 } else { 0 };
+        occurrences.extend((first..span / period).map(occurrence));
     }
     occurrences.sort_by_key(|occurrence| (occurrence.begin, occurrence.slot));
     occurrences
@@ -76,7 +78,7 @@ pub(super) fn check(
     span: i64,
     violations: &mut Vec<Violation>,
 ) {
-    sum(port, slots, occurrences, span, violations);
+    sum(port, slots, span, violations);
     overlaps(port, slots, occurrences, violations);
     let mut seen = HashSet::new();
     for (class, named) in port.classes.iter().enumerate() {
@@ -91,13 +93,38 @@ pub(super) fn check(
             violations.extend(found.filter(new));
         }
         if slots.iter().any(|slot| slot.class == named.name) {
-            violations.extend(outside(port, slots, occurrences, &named.name, &open, span));
+            violations.extend(outside(port, slots, occurrences, &named.name, &open, span, 0));
         }
     }
 }
 
-fn sum(port: &Port, slots: &[Slot], occurrences: &[Occurrence], span: i64, violations: &mut Vec<Violation>) {
-    let sum: i128 = occurrences.iter().map(|slot| i128::from(slot.end - slot.begin)).sum();
+/// Checks slots against each other and against the gate of their own class, over a cycle that is a multiple of their
+/// periods. The gate may stay open after a slot for less than `spare`.
+pub(crate) fn own(port: &Port, slots: &[Slot], cycle: Duration, spare: Duration, violations: &mut Vec<Violation>) {
+    let span = cycle.as_nanos();
+    let occurrences = lay_out(slots, span);
+    sum(port, slots, span, violations);
+    overlaps(port, slots, &occurrences, violations);
+    let mut seen = HashSet::new();
+    let used = |name: &str| slots.iter().any(|slot| slot.class == name);
+    for (class, named) in port.classes.iter().enumerate().filter(|(_, class)| used(&class.name)) {
+        let open = open_spans(port, class, span);
+        for occurrence in occurrences.iter().filter(|occurrence| slots[occurrence.slot].class == named.name) {
+            let found = closed(port, slots, occurrence, &named.name, &open);
+            violations.extend(found.filter(|_| seen.insert(occurrence.slot)));
+        }
+        violations.extend(outside(port, slots, &occurrences, &named.name, &open, span, spare.as_nanos()));
+    }
+}
+
+/// Returns the sum of all slots in `span`, in nanoseconds.
+pub(super) fn total(slots: &[Slot], span: i64) -> i128 {
+    let each = |slot: &Slot| i128::from(slot.length.as_nanos()) * i128::from(span / slot.period.as_nanos());
+    slots.iter().map(each).sum()
+}
+
+fn sum(port: &Port, slots: &[Slot], span: i64, violations: &mut Vec<Violation>) {
+    let sum = total(slots, span);
     if sum > i128::from(span) {
         // The cycle of the slots divides the span.
         let cycle = slots.iter().try_fold(nanos(1), |cycle, slot| cycle.lcm(slot.period)).unwrap_or(nanos(span));
@@ -167,7 +194,8 @@ fn foreign(
     })
 }
 
-/// Reports the first time in which the gate of the class of a slot is open outside the slots.
+/// Reports the first time in which the gate of the class of a slot is open outside the slots. A time after a slot that
+/// is shorter than `spare` does not count.
 fn outside(
     port: &Port,
     slots: &[Slot],
@@ -175,17 +203,20 @@ fn outside(
     class: &str,
     open: &[Span],
     span: i64,
+    spare: i64,
 ) -> Option<Violation> {
     let own = occurrences.iter().filter(|occurrence| slots[occurrence.slot].class == class);
     let mut own = own.peekable();
+    let mut last = None;
     for &(begin, end) in open {
         let (mut from, end) = (begin.max(0), end.min(span));
         while from < end {
             while own.peek().is_some_and(|slot| slot.end <= from) {
-                own.next();
+                last = own.next().map(|slot| slot.end);
             }
             let next = own.peek().map_or(span, |slot| slot.begin);
-            if next > from {
+            let is_spare = last == Some(from) && next.min(end) - from < spare;
+            if next > from && !is_spare {
                 let until = nanos(next.min(end));
                 let (interface, class, cycle) = (port.name.clone(), class.to_owned(), cycle(port, from));
                 return Some(Violation::SlotOutside { interface, class, cycle, from: nanos(from), until });

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::capture::{Bursts, CaptureVerdict, ClassCapture, Gaps, Numbering, Outside, Stray, StrayKind};
+use super::capture::{
+    Bursts, CaptureVerdict, ClassCapture, FlowCapture, Gaps, Numbering, Offsets, Outside, Stray, StrayKind,
+};
 use super::plan::{ClassLoad, FlowVerdict, InterfaceVerdict, NetworkVerdict};
 use macrotick_model::Duration;
 
@@ -22,17 +24,22 @@ impl fmt::Display for NetworkVerdict {
         if self.violations.len() > SHOWN {
             writeln!(f, "  and {} more", self.violations.len() - SHOWN)?;
         }
-        self.interfaces.iter().try_for_each(|interface| load(f, interface))?;
-        if self.flows.is_empty() {
-            return Ok(());
-        }
-        let width = self.flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0).max("flow".len());
-        writeln!(f, "{:<width$} {:>8} {:>12} {:>12}", "flow", "messages", "latency", "slack")?;
-        for FlowVerdict { name, messages, latency, slack, .. } in &self.flows {
-            writeln!(f, "{name:<width$} {messages:>8} {:>12} {:>12}", time(*latency), time(*slack))?;
-        }
-        Ok(())
+        loads(f, &self.interfaces, &self.flows)
     }
+}
+
+/// Writes the load of interfaces, and a table of flows.
+pub(crate) fn loads(f: &mut fmt::Formatter<'_>, interfaces: &[InterfaceVerdict], flows: &[FlowVerdict]) -> fmt::Result {
+    interfaces.iter().try_for_each(|interface| load(f, interface))?;
+    if flows.is_empty() {
+        return Ok(());
+    }
+    let width = flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0).max("flow".len());
+    writeln!(f, "{:<width$} {:>8} {:>12} {:>12}", "flow", "messages", "latency", "slack")?;
+    for FlowVerdict { name, messages, latency, slack, .. } in flows {
+        writeln!(f, "{name:<width$} {messages:>8} {:>12} {:>12}", time(*latency), time(*slack))?;
+    }
+    Ok(())
 }
 
 fn load(f: &mut fmt::Formatter<'_>, interface: &InterfaceVerdict) -> fmt::Result {
@@ -42,7 +49,9 @@ fn load(f: &mut fmt::Formatter<'_>, interface: &InterfaceVerdict) -> fmt::Result
         true => writeln!(f, ", slots take {}", percent(*slots))?,
         false => writeln!(f)?,
     }
-    for ClassLoad { name: class, frames, waited, queued, utilisation, open } in classes {
+    for ClassLoad { name: class, frames, waited, queued, utilisation, open } in
+        classes.iter().filter(|one| one.frames > 0)
+    {
         writeln!(
             f,
             "  class {class}: {frames} {}, {} of the link, open {}, at most {waited} in the queue, {queued} waiting",
@@ -56,7 +65,7 @@ fn load(f: &mut fmt::Formatter<'_>, interface: &InterfaceVerdict) -> fmt::Result
 
 impl fmt::Display for CaptureVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CaptureVerdict { interface, frames, other, untimed, unclassified, classes, strays } = self;
+        let CaptureVerdict { interface, frames, other, untimed, unclassified, classes, flows, strays } = self;
         let result = match (*frames, self.is_clean()) {
             (0, _) => "no frame to judge",
             (_, true) => "all frames in their windows and slots",
@@ -73,6 +82,7 @@ impl fmt::Display for CaptureVerdict {
             }
         }
         classes.iter().try_for_each(|result| class(f, result))?;
+        flows.iter().try_for_each(|result| flow(f, result))?;
         strays.iter().try_for_each(|one| stray(f, one))
     }
 }
@@ -88,6 +98,9 @@ fn class(f: &mut fmt::Formatter<'_>, class: &ClassCapture) -> fmt::Result {
     outside(f, &class.outside_slots, "outside their slots")?;
     outside(f, &class.foreign_slots, "in slots of other classes")?;
     writeln!(f)?;
+    if let Some(Offsets { earliest, latest, mean }) = class.offsets {
+        writeln!(f, "    from the opening: earliest {earliest}, mean {mean}, latest {latest}")?;
+    }
     if let Some(Gaps { least, greatest, mean }) = class.gaps {
         writeln!(f, "    gaps: least {least}, mean {mean}, greatest {greatest}")?;
     }
@@ -95,14 +108,31 @@ fn class(f: &mut fmt::Formatter<'_>, class: &ClassCapture) -> fmt::Result {
         let cycle = plural(cycles, "cycle");
         writeln!(f, "    bursts: {least} to {most} frames per cycle in {cycles} {cycle}, {empty} without a frame")?;
     }
-    if let Some(Numbering { lost, duplicate, reordered, unnumbered }) = class.numbers {
-        write!(f, "    numbers: {lost} lost, {duplicate} duplicate, {reordered} reordered")?;
-        match unnumbered {
-            0 => writeln!(f)?,
-            count => writeln!(f, ", {count} {} too short for a number", plural(count, "frame"))?,
-        }
+    if let Some(numbering) = class.numbers {
+        write!(f, "    numbers: ")?;
+        numbers(f, numbering)?;
+        writeln!(f)?;
     }
     Ok(())
+}
+
+fn flow(f: &mut fmt::Formatter<'_>, flow: &FlowCapture) -> fmt::Result {
+    let FlowCapture { name, frames, numbers: numbering } = flow;
+    write!(f, "  flow {name}: {frames} {}", plural(*frames, "frame"))?;
+    if let Some(numbering) = numbering {
+        write!(f, ", ")?;
+        numbers(f, *numbering)?;
+    }
+    writeln!(f)
+}
+
+fn numbers(f: &mut fmt::Formatter<'_>, numbers: Numbering) -> fmt::Result {
+    let Numbering { lost, duplicate, reordered, unnumbered } = numbers;
+    write!(f, "{lost} lost, {duplicate} duplicate, {reordered} reordered")?;
+    match unnumbered {
+        0 => Ok(()),
+        count => write!(f, ", {count} {} without a number", plural(count, "frame")),
+    }
 }
 
 fn outside(f: &mut fmt::Formatter<'_>, outside: &Outside, what: &str) -> fmt::Result {
@@ -141,5 +171,6 @@ fn plural(count: u64, noun: &str) -> String {
 /// Formats a share in tenths of a percent, rounded up, so that no load looks smaller than it is. The small subtrahend
 /// keeps a tenth that a float represents slightly too large.
 fn percent(share: f64) -> String {
-    format!("{:.1} %", (share * 1000.0 - 1e-6).ceil().max(0.0) / 10.0)
+    // The sum makes a positive zero of a negative one.
+    format!("{:.1} %", ((share * 1000.0 - 1e-6).ceil().max(0.0) + 0.0) / 10.0)
 }

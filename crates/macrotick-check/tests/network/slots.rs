@@ -89,11 +89,19 @@ fn slots_do_not_overlap() {
 
 #[test]
 fn a_slot_is_within_its_period_and_has_a_class() {
-    let found = broken(|interface| interface.slots[1].length = ns(MS + 1));
+    let found = broken(|interface| interface.slots[1].length = ns(6 * MS + 1));
     assert_eq!(
         found,
-        ["group `vendor-b` on `left`: the slot at 5ms with a length of 1000001ns is not within its period of 6ms"]
+        ["group `vendor-b` on `left`: the slot at 5ms with a length of 6000001ns is not within its period of 6ms"]
     );
+    // A slot can reach into its next period, and then overlaps with the slots there.
+    let found = broken(|interface| {
+        interface.slots[1].length = ns(2 * MS);
+        interface.gates = Some(list(&[(MS, "two"), (3 * MS, "bulk"), (MS, "one"), (MS, "two")]));
+    });
+    assert_eq!(found, Vec::<String>::new());
+    let found = broken(|interface| (interface.slots[1].length, interface.slots[0].offset) = (ns(2 * MS), ns(0)));
+    assert!(found[0].starts_with("group `vendor-b` on `left`: a slot of `vendor-a` starts at 0ns, in"), "{found:?}");
     let found = broken(|interface| interface.slots[1].class = "three".into());
     assert_eq!(found, ["group `vendor-b`: interface `left` has no traffic class `three`"]);
     let found = broken(|interface| interface.slots[1].period = ns(0));

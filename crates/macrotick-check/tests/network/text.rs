@@ -72,6 +72,7 @@ fn the_verdict_on_a_capture() {
 capture of left: 4 frames: not all frames in their windows and slots
   1 frame without a traffic class
   class control: 3 frames, 2 in their windows, 1 early by at most 10ns
+    from the opening: earliest -10ns, mean 1663ns, latest 5us
     gaps: least 94990ns, mean 97500ns, greatest 100010ns
     bursts: 1 to 1 frames per cycle in 3 cycles, 0 without a frame
     numbers: 1 lost, 0 duplicate, 0 reordered

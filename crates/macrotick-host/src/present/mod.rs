@@ -145,7 +145,7 @@ pub fn deployed_parts() -> (Vec<Group>, Vec<Task>) {
 }
 
 /// Returns the deployment if its supervisor is alive.
-fn deployed() -> Option<Deployed> {
+pub fn deployed() -> Option<Deployed> {
     let owner = lock::Lock::holder(lock::ROOT)?;
     state::read(lock::ROOT).filter(|deployed| deployed.supervisor == owner)
 }

@@ -7,7 +7,7 @@ use super::yaml::{Key, Node, Value};
 use super::Context;
 use crate::diagnostic::Span;
 use crate::keys::{Field, Text};
-use crate::system::{ExecutionTime, Group, GroupTask, Load, OnMiss, Policy, Process, System, Task, Workload};
+use crate::system::{ExecutionTime, Group, GroupTask, Load, OnMiss, Policy, Process, Slot, System, Task, Workload};
 use crate::visible::shortened;
 
 /// Writes the normal form, as [`System::to_yaml`] does.
@@ -68,7 +68,7 @@ macro_rules! parts {
     };
 }
 
-parts!(Task, OnMiss, Workload, ExecutionTime, Group, GroupTask, Process, Load, Policy);
+parts!(Task, OnMiss, Workload, ExecutionTime, Group, GroupTask, Process, Load, Policy, Slot);
 
 /// The start of the path of an error of a system in a document.
 pub(crate) const SYSTEM: &str = "system";

@@ -2,7 +2,7 @@
 
 use super::gates::Gates;
 use super::{MAX_LONG_NAME, MAX_NAME};
-use crate::keys::{forms, object, Kind};
+use crate::keys::{forms, object, Field, Kind};
 use crate::time::Duration;
 use crate::units::{Size, Speed};
 use crate::validate::MAX_CYCLE;
@@ -58,6 +58,8 @@ object! {
         "gates" gates: Option<Gates>, optional "all gates are always open" = "The [gates](#gates).";
         "path" path: Duration [Interface::PATH], or "`0us`" { Duration::ZERO }
             = "Constant time that a frame takes to the queue of the interface. Its gate opens that much after the frame is ready.";
+        "opening" opening: Duration [Interface::OPENING], or "`2us`" { Duration::from_micros(2) }
+            = "Longest time from the instant at which a gate opens until the first frame starts. The gate stays open that much longer than its frames take.";
         "lead" lead: Option<Duration> [Interface::LEAD], optional "none"
             = "With a lead, the kernel thread `gate/INTERFACE` begins to open a gate this much before its instant, see [Gate threads](#gate-threads). Only with `gates: planned`.";
         "cpu" cpu: Option<u32> [Kind::Cpu], optional "that of the first sender" = "The CPU of that thread, one of `cpus`. Only with `lead`.";
@@ -128,6 +130,15 @@ impl Flow {
     const DEADLINE: Kind = Kind::Time { least: Duration::from_nanos(1), most: MAX_CYCLE };
 }
 
+impl Slot {
+    pub(crate) const OFFSET: Kind = NOT_NEGATIVE;
+
+    /// Returns the slot as an item of `slots:`.
+    pub fn to_yaml(&self) -> String {
+        self.write().to_item()
+    }
+}
+
 impl SyncClass {
     /// The name of the class.
     pub const NAME: &'static str = "sync";
@@ -137,6 +148,8 @@ impl SyncClass {
 
 impl Interface {
     const PATH: Kind = Kind::Time { least: Duration::ZERO, most: Duration::from_secs(1) };
+    /// The kernel lets no frame start that would end with its window. So a gate is never open for just one frame.
+    const OPENING: Kind = Kind::Time { least: Duration::from_nanos(1), most: Duration::from_millis(1) };
     /// The range of leads. The kernel stores it as nanoseconds in 32 bits.
     const LEAD: Kind = Kind::Time { least: Duration::from_micros(1), most: Duration::from_millis(1) };
     /// The bytes before a frame (preamble and start delimiter) and after it (gap).
@@ -152,17 +165,26 @@ impl Interface {
         self.speed.unwrap_or(Speed::VIRTUAL)
     }
 
-    /// Returns the time that a frame with this payload occupies the link, with preamble and gap.
+    /// Returns the time that a frame with this payload occupies the link, with preamble and gap. A device inserts the
+    /// tag of a VLAN into a frame that already has its shortest length.
     pub fn frame_time(&self, payload: Size) -> Duration {
-        let tag = if self.vlan.is_some() { Self::TAG } else { 0 };
-        let frame = payload.bytes().saturating_add(Self::HEADER + tag).max(Self::SHORTEST);
-        self.link_speed().time(frame.saturating_add(Self::AROUND))
+        self.time_of(payload, if self.vlan.is_some() { Self::TAG } else { 0 })
     }
 
     /// Returns the time of the longest frame with at most this payload, which may have the tag of a VLAN.
     pub fn longest_frame_time(&self, payload: Size) -> Duration {
-        let frame = payload.bytes().saturating_add(Self::HEADER + Self::TAG).max(Self::SHORTEST);
-        self.link_speed().time(frame.saturating_add(Self::AROUND))
+        self.time_of(payload, Self::TAG)
+    }
+
+    fn time_of(&self, payload: Size, tag: u32) -> Duration {
+        let frame = payload.bytes().saturating_add(Self::HEADER).max(Self::SHORTEST);
+        self.link_speed().time(frame.saturating_add(tag + Self::AROUND))
+    }
+
+    /// Returns the longest time from the instant at which a frame with this payload can start until the link is free
+    /// again. With gates, this contains the time until the first frame starts.
+    pub fn sending_time(&self, payload: Size) -> Duration {
+        self.frame_time(payload) + if self.gates.is_some() { self.opening } else { Duration::ZERO }
     }
 
     /// Returns the time of the shortest frame. No interval of a gate list is shorter.

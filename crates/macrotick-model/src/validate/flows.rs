@@ -121,7 +121,7 @@ impl Rules<'_> {
     /// Checks that the frame can cross its interfaces within its deadline at all.
     fn deadline_of_flow(&mut self, path: &str, network: &Network, flow: &Flow) {
         let way = self.system.way(network, flow);
-        let add = |sum: Duration, one: &&Interface| sum.checked_add(one.path)?.checked_add(one.frame_time(flow.size));
+        let add = |sum: Duration, one: &&Interface| sum.checked_add(one.path)?.checked_add(one.sending_time(flow.size));
         let Some(least) = way.iter().try_fold(Duration::ZERO, add) else { return };
         if flow.deadline < least {
             let text = format!("deadline {} is shorter than the {least} of the frame on its links", flow.deadline);

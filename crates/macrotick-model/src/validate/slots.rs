@@ -1,6 +1,6 @@
 //! Rules of slots (TDMA).
 //!
-//! The sum test is that of the paper on real-time containers (section 4.3). By this test, the slots of an interface
+//! The sum test is that of the paper on real-time containers (section 3.2). By this test, the slots of an interface
 //! together are at most as long as the cycle in which they repeat.
 
 use super::{Rules, CLASS_NAMES, GROUP_NAMES, INTERFACE_NAMES};
@@ -81,12 +81,12 @@ impl Rules<'_> {
             return;
         }
         let at = |key: &str| format!("{path}.{key}");
-        let least = interface.longest_frame_time(network.max_size(&slot.class));
+        let least = interface.longest_frame_time(network.max_size(&slot.class)) + interface.opening;
         if length > period {
             self.add(at("length"), &[&at("period")], format!("length {length} is longer than the period {period}"));
         } else if length < least {
             let text =
-                format!("length {length} is too short: the longest frame of class `{}` takes {least}", slot.class);
+                format!("length {length} is too short: the longest frame of class `{}` needs {least}", slot.class);
             self.add(at("length"), &["network.classes", "network.interfaces"], text).hint =
                 Some("set a longer slot, or `max-size` of the class".into());
         } else if let Some(offset) = offset.filter(|offset| *offset >= period) {

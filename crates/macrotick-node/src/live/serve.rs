@@ -260,6 +260,7 @@ pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -
         system: system.name.clone(),
         entities: entities(deployment),
         groups: system.servers().cloned().collect(),
+        slots: system.network.as_ref().map_or(Vec::new(), |network| network.slots.clone()),
         reserved: system.reserved().map(|(task, _)| task.clone()).collect(),
         changes,
         coming: None,

@@ -1,6 +1,6 @@
 //! The placement of slots and frames on all interfaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use macrotick_model::{Duration, Flow, GateEntry, Gates, Interface, Network, Plan, Slot, SyncClass};
 
@@ -18,6 +18,8 @@ pub(super) struct Placement<'a> {
     slots: Vec<PlacedSlot<'a>>,
     /// The frames in the slots of each group on each interface.
     used: BTreeMap<(&'a str, &'a str), Circle>,
+    /// The latest start of a frame of each class on each interface.
+    last: BTreeMap<(&'a str, &'a str), Duration>,
 }
 
 impl Placement<'_> {
@@ -39,34 +41,56 @@ pub(super) fn place<'a>(plan: &Plan, network: &'a Network) -> Result<Placement<'
         threads: Threads::new(plan, cpus),
         slots: Vec::new(),
         used: BTreeMap::new(),
+        last: BTreeMap::new(),
     };
     placement.sync(plan)?;
     let each: Vec<(&Slot, &Interface)> =
         network.slots.iter().filter_map(|slot| Some((slot, network.interface_of(slot)?))).collect();
-    let mut frames: Vec<(Frame, &[&'a Interface])> = network
+    let mut frames: Vec<Sent> = network
         .flows
         .iter()
         .zip(&ways)
         .flat_map(|(flow, way)| frames(plan, flow).into_iter().map(|frame| (frame, way.as_slice())))
         .collect();
-    frames.sort_by_key(|(frame, _)| (frame.limit - frame.ready, frame.ready));
+    frames.sort_by_key(|(frame, _)| frame.ready);
     let in_slot = |flow: &Flow, interface: &Interface| {
         each.iter().any(|(slot, there)| belongs(slot, flow) && there.name == interface.name)
     };
-    let (later, now): (Vec<_>, Vec<_>) =
+    let (later, now): (Vec<Sent>, Vec<Sent>) =
         frames.into_iter().partition(|(frame, way)| way.iter().any(|interface| in_slot(frame.flow, interface)));
     for (slot, interface) in each.iter().filter(|(slot, _)| slot.offset.is_some()) {
         placement.slot(slot, interface, Duration::ZERO)?;
     }
-    now.iter().try_for_each(|(frame, way)| placement.frame(frame, way))?;
+    by_slack(now).iter().try_for_each(|(frame, way)| placement.frame(frame, way))?;
     let mut free: Vec<&(&Slot, &Interface)> = each.iter().filter(|(slot, _)| slot.offset.is_none()).collect();
     free.sort_by_key(|(slot, _)| (slot.period, std::cmp::Reverse(slot.length)));
     for (slot, interface) in free {
         let first = later.iter().filter(|(frame, _)| belongs(slot, frame.flow)).map(|(frame, _)| frame.ready).min();
         placement.slot(slot, interface, first.unwrap_or(Duration::ZERO) % slot.period)?;
     }
-    later.iter().try_for_each(|(frame, way)| placement.frame(frame, way))?;
+    by_slack(later).iter().try_for_each(|(frame, way)| placement.frame(frame, way))?;
     Ok(placement)
+}
+
+/// A frame and the interfaces on its way.
+type Sent<'p, 'a> = (Frame<'a>, &'p [&'a Interface]);
+
+/// Orders frames, which are in the order of their ready instants, by slack. The frames of one class keep their order, as
+/// in its queue.
+fn by_slack<'p, 'a>(frames: Vec<Sent<'p, 'a>>) -> Vec<Sent<'p, 'a>> {
+    let mut queues: BTreeMap<&str, VecDeque<Sent>> = BTreeMap::new();
+    for (frame, way) in frames {
+        queues.entry(&frame.flow.class).or_default().push_back((frame, way));
+    }
+    let mut ordered = Vec::new();
+    let first = |queue: &VecDeque<Sent>| queue.front().map(|(frame, _)| (frame.limit - frame.ready, frame.ready));
+    let fronts = |queues: &mut BTreeMap<&'a str, VecDeque<Sent<'p, 'a>>>| {
+        queues.values_mut().filter(|queue| !queue.is_empty()).min_by_key(|queue| first(queue))?.pop_front()
+    };
+    while let Some(next) = fronts(&mut queues) {
+        ordered.push(next);
+    }
+    ordered
 }
 
 /// Returns the way of a flow, as interfaces of the network.
@@ -98,9 +122,10 @@ impl<'a> Placement<'a> {
         let (Some(class), Some(window)) = (self.network.sync, plan.system.sync()) else { return Ok(()) };
         for (name, circle) in &mut self.circles {
             let interface = self.network.interface(name).expect("a circle belongs to an interface");
-            let needed = interface.longest_frame_time(class.size);
+            let frame = interface.longest_frame_time(class.size);
+            let needed = frame + interface.opening;
             let refused = || GateError::Sync { interface: interface.name.clone(), needed, length: window.length };
-            let length = (needed * i64::from(class.frames)).min(window.length).max(needed);
+            let length = (frame * i64::from(class.frames) + interface.opening).min(window.length).max(needed);
             for start in window.starts(plan.cycle) {
                 let at = circle.earliest(start, length).filter(|at| *at + length <= start + window.length);
                 circle.take(at.ok_or_else(refused)?, length, SyncClass::NAME);
@@ -160,7 +185,7 @@ impl<'a> Placement<'a> {
     }
 
     /// Sends a frame over its interfaces.
-    fn frame(&mut self, frame: &Frame, way: &[&'a Interface]) -> Result<(), GateError> {
+    fn frame(&mut self, frame: &Frame<'a>, way: &[&'a Interface]) -> Result<(), GateError> {
         let mut at = frame.ready;
         for interface in way {
             at = self.hop(frame.flow, interface, at + interface.path)?;
@@ -180,8 +205,8 @@ impl<'a> Placement<'a> {
     }
 
     /// Sends a frame over one interface, and returns the instant at which it is sent.
-    fn hop(&mut self, flow: &Flow, interface: &'a Interface, at: Duration) -> Result<Duration, GateError> {
-        let length = interface.frame_time(flow.size);
+    fn hop(&mut self, flow: &'a Flow, interface: &'a Interface, at: Duration) -> Result<Duration, GateError> {
+        let length = interface.sending_time(flow.size);
         let start = match &interface.gates {
             None => Some(at),
             Some(Gates::Given(entries)) => open(entries, &flow.class, at, length),
@@ -204,7 +229,22 @@ impl<'a> Placement<'a> {
         }
     }
 
-    fn planned(&mut self, flow: &Flow, interface: &'a Interface, at: Duration, length: Duration) -> Option<Duration> {
+    /// Places a frame on an interface. It is behind the frames of its class that were placed before.
+    fn planned(
+        &mut self,
+        flow: &'a Flow,
+        interface: &'a Interface,
+        at: Duration,
+        length: Duration,
+    ) -> Option<Duration> {
+        let queue = (interface.name.as_str(), flow.class.as_str());
+        let at = self.last.get(&queue).map_or(at, |last| at.max(*last));
+        let start = self.start(flow, interface, at, length)?;
+        self.last.insert(queue, start);
+        Some(start)
+    }
+
+    fn start(&mut self, flow: &Flow, interface: &'a Interface, at: Duration, length: Duration) -> Option<Duration> {
         let here = |slot: &&PlacedSlot| slot.interface == interface.name && belongs(slot.slot, flow);
         let slots: Vec<PlacedSlot> = self.slots.iter().filter(here).cloned().collect();
         let Some(first) = slots.first() else {

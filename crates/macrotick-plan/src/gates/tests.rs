@@ -59,12 +59,12 @@ fn flow(keys: &str) -> String {
 #[test]
 fn a_gate_opens_when_the_sender_ends() {
     let plan = planned(&pair(LEFT, &flow("deadline: 50us")));
-    // 64 + 18 + 20 bytes take 8160 ns, and 1542 bytes of the others 123360 ns.
+    // 64 + 18 + 20 bytes take 8160 ns, the opening 2 us, and 1542 bytes of the others 123360 ns.
     let expected = [
         "0ns .. 76640ns 76640ns rest",
         "76640ns .. 200us 123360ns -",
-        "200us .. 208160ns 8160ns high",
-        "208160ns .. 1ms 791840ns rest",
+        "200us .. 210160ns 10160ns high",
+        "210160ns .. 1ms 789840ns rest",
     ];
     assert_eq!(gates(&plan, "left"), expected);
     assert_eq!(plan.gates[0].cycle, Duration::from_millis(1));
@@ -74,23 +74,23 @@ fn a_gate_opens_when_the_sender_ends() {
 fn path_and_after_move_the_gate() {
     let left = LEFT.replace("gates", "path: 3us, gates");
     let plan = planned(&pair(&left, &flow("deadline: 50us, after: 20us")));
-    assert!(gates(&plan, "left").contains(&"123us .. 131160ns 8160ns high".to_owned()), "{plan:?}");
+    assert!(gates(&plan, "left").contains(&"123us .. 133160ns 10160ns high".to_owned()), "{plan:?}");
 }
 
 #[test]
 fn a_frame_crosses_its_interfaces_one_after_the_other() {
     let both = format!("{LEFT}    - {{name: port, port: right, speed: 1Gb/s, path: 2us, gates: planned}}\n");
     let plan = planned(&pair(&both, &flow("deadline: 50us")));
-    assert!(gates(&plan, "port").contains(&"210160ns .. 210976ns 816ns high".to_owned()), "{plan:?}");
+    assert!(gates(&plan, "port").contains(&"212160ns .. 214976ns 2816ns high".to_owned()), "{plan:?}");
 }
 
 #[test]
 fn a_tag_makes_a_frame_longer_and_a_short_one_is_filled_up() {
     let vlan = LEFT.replace("gates", "vlan: 5, gates");
     let of = |text: String| gates(&planned(&text), "left");
-    assert!(of(pair(&vlan, &flow("deadline: 50us"))).contains(&"200us .. 208480ns 8480ns high".to_owned()));
+    assert!(of(pair(&vlan, &flow("deadline: 50us"))).contains(&"200us .. 210480ns 10480ns high".to_owned()));
     let small = flow("deadline: 50us").replace("64B", "1B");
-    assert!(of(pair(LEFT, &small)).contains(&"200us .. 206720ns 6720ns high".to_owned()));
+    assert!(of(pair(LEFT, &small)).contains(&"200us .. 208720ns 8720ns high".to_owned()));
 }
 
 #[test]
@@ -99,7 +99,27 @@ fn frames_that_are_ready_together_follow_each_other() {
                - {name: g, from: s, to: r, size: 1000B, class: low, deadline: 150us}\n";
     let text = pair(LEFT, two).replace("    - {name: rest}", "    - {name: low, priority: 5}\n    - {name: rest}");
     let own = gates(&planned(&text), "left");
-    assert_eq!(own[2..4], ["200us .. 208160ns 8160ns high", "208160ns .. 291200ns 83040ns low"]);
+    assert_eq!(own[2..4], ["200us .. 210160ns 10160ns high", "210160ns .. 295200ns 85040ns low"]);
+}
+
+#[test]
+fn an_opening_makes_the_time_of_a_gate_longer() {
+    let left = LEFT.replace("gates", "opening: 500ns, gates");
+    let own = gates(&planned(&pair(&left, &flow("deadline: 50us"))), "left");
+    assert!(own.contains(&"200us .. 208660ns 8660ns high".to_owned()), "{own:?}");
+}
+
+/// Two senders on two CPUs, with frames in one class. The second frame is ready first, and has more slack.
+#[test]
+fn frames_of_one_class_leave_in_the_order_in_which_they_are_ready() {
+    let flows = "  flows:\n    - {name: f, from: s, to: r, size: 64B, class: high, deadline: 50us}\n    \
+                 - {name: g, from: t, size: 1000B, class: high, deadline: 500us, via: [left]}\n";
+    let more =
+        "  - {name: t, period: 1ms, wcet: 100us, offset: 99us, jitter: 0us, namespace: left, cpu: 1}\nnamespaces:";
+    let text = pair(LEFT, flows).replace("namespaces:", more).replace("system: s", "system: s\ncpus: [0, 1]");
+    let (at, text) = refused(&text);
+    assert_eq!(at, "network.flows[0].deadline");
+    assert!(text.contains("ready at 200us has crossed interface `left` at 294200ns"), "{text}");
 }
 
 #[test]
@@ -123,12 +143,12 @@ fn a_list_by_hand_is_taken_as_it_is_and_frames_wait_for_it() {
     assert_eq!(at, "network.flows[0].deadline");
     assert_eq!(
         text,
-        "flow `f` of `s`: the frame that is ready at 200us has crossed interface `left` at 228160ns, 8160ns after its \
+        "flow `f` of `s`: the frame that is ready at 200us has crossed interface `left` at 230160ns, 10160ns after its \
          deadline of 20us"
     );
     let (at, text) = refused(&pair(&list("rest"), &flow("deadline: 50us")));
     assert_eq!(at, "network.flows[0].name");
-    assert!(text.contains("no free 8160ns for the frame that is ready at 200us, in a whole cycle of 250us"), "{text}");
+    assert!(text.contains("no free 10160ns for the frame that is ready at 200us, in a whole cycle of 250us"), "{text}");
 }
 
 #[test]
@@ -138,7 +158,7 @@ fn a_receiver_with_a_fixed_start_must_start_after_the_frame() {
     assert_eq!(at, "network.flows[0].to");
     assert_eq!(
         text,
-        "flow `f` of `s`: the frame that is ready at 200us has crossed interface `left` at 208160ns, 3160ns after the \
+        "flow `f` of `s`: the frame that is ready at 200us has crossed interface `left` at 210160ns, 5160ns after the \
          start of the receiver's next window, that of task `r`"
     );
 }
@@ -148,7 +168,7 @@ fn a_receiver_without_a_fixed_start_is_put_off() {
     let loose = pair(LEFT, &flow("deadline: 300us")).replace(", offset: 400us, jitter: 0us", "");
     let plan = planned(&loose.replace(", offset: 100us, jitter: 0us", ""));
     let offset = |name: &str| plan.jobs(name)[0].nominal;
-    let (sent, start) = (plan.jobs("s")[0].deadline + Duration::from_nanos(8160), offset("r"));
+    let (sent, start) = (plan.jobs("s")[0].deadline + Duration::from_nanos(10160), offset("r"));
     assert!(start >= sent && start < sent + Duration::from_micros(30), "{start} after {sent}");
     // The plan has the system of the description.
     assert_eq!(plan.system.tasks[1].offset, None);
@@ -167,13 +187,13 @@ fn the_class_sync_has_its_slot() {
     let clock = "clock: {tai: {period: 1ms, length: 200us, bound: 100us}}\nnetwork:";
     let plan = planned(&pair(LEFT, &flow("deadline: 50us")).replace("network:", clock));
     let own = gates(&plan, "left");
-    // Eight frames of 128 bytes, 170 bytes on the link each.
-    assert!(own.contains(&"800us .. 908800ns 108800ns sync".to_owned()), "{own:?}");
-    assert!(own.contains(&"208160ns .. 676640ns 468480ns sync, rest".to_owned()), "{own:?}");
+    // Eight frames of 128 bytes, 170 bytes on the link each, and the opening.
+    assert!(own.contains(&"800us .. 910800ns 110800ns sync".to_owned()), "{own:?}");
+    assert!(own.contains(&"210160ns .. 676640ns 466480ns sync, rest".to_owned()), "{own:?}");
     let tight = clock.replace("length: 200us, bound: 100us", "length: 10us, bound: 1us");
     let (at, text) = refused(&pair(LEFT, &flow("deadline: 50us")).replace("network:", &tight));
     assert_eq!(at, "network.interfaces[0].gates");
-    assert_eq!(text, "interface `left`: a slot of the class `sync` needs 13600ns, but a sync window has 10us");
+    assert_eq!(text, "interface `left`: a slot of the class `sync` needs 15600ns, but a sync window has 10us");
 }
 
 const SLOTS: &str = "system: s
@@ -213,10 +233,10 @@ fn frames_of_a_group_leave_in_its_slots() {
              2ms, deadline: 2ms}}\n"
         )
     };
-    assert_eq!(gates(&planned(&flows("1009us")), "wire"), gates(&planned(SLOTS), "wire"));
+    assert_eq!(gates(&planned(&flows("1011us")), "wire"), gates(&planned(SLOTS), "wire"));
     let (at, text) = refused(&flows("1005us"));
     assert_eq!(at, "network.flows[0].deadline");
-    assert!(text.ends_with("at 3008160ns, 3160ns after its deadline of 1005us"), "{text}");
+    assert!(text.ends_with("at 3010160ns, 5160ns after its deadline of 1005us"), "{text}");
 }
 
 #[test]
@@ -238,7 +258,7 @@ fn a_gate_thread_has_windows_around_its_gates() {
     let left = LEFT.replace("gates", "lead: 20us, gates");
     let plan = planned(&pair(&left, &flow("deadline: 100us")));
     // The sender has the CPU until 200 us, so the thread begins then, and the gate opens a lead later.
-    assert!(gates(&plan, "left").contains(&"220us .. 228160ns 8160ns high".to_owned()), "{plan:?}");
+    assert!(gates(&plan, "left").contains(&"220us .. 230160ns 10160ns high".to_owned()), "{plan:?}");
     let windows = &plan.tables[0].windows;
     let of: Vec<_> = windows.iter().map(|window| (window.task.as_str(), window.offset, window.length)).collect();
     let us = Duration::from_micros;
@@ -250,7 +270,7 @@ fn a_gate_thread_has_windows_around_its_gates() {
     let own =
         "groups:\n  - {name: net, windows: {period: 1ms, length: 50us}, kernel-threads: [ksoftirqd, gate/left]}\n";
     let plan = planned(&format!("{own}{}", pair(&left, &flow("deadline: 100us"))));
-    assert!(gates(&plan, "left").contains(&"200us .. 208160ns 8160ns high".to_owned()), "{plan:?}");
+    assert!(gates(&plan, "left").contains(&"200us .. 210160ns 10160ns high".to_owned()), "{plan:?}");
     assert_eq!(plan.system.groups.len(), 1);
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use macrotick_analysis::servers::{self, Admission, Change, Host, HostError, Refusal, ServersError, TaskAnalysis};
-use macrotick_model::{Container, Duration, Finding, Group};
+use macrotick_model::{Container, Duration, Finding, Group, Plan};
 use macrotick_report::output;
 use serde::Serialize;
 
@@ -70,12 +70,22 @@ struct Place {
     priority: u32,
     budget: Duration,
     tasks: Vec<TaskAnalysis>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    slots: Vec<SlotPlace>,
     changes: Vec<Change>,
     #[serde(skip)]
     host: Host,
     /// The container as a group of the system.
     #[serde(skip)]
     group: Group,
+}
+
+/// The place of a slot in the gates of the plan.
+#[derive(Serialize)]
+struct SlotPlace {
+    interface: String,
+    #[serde(flatten)]
+    slot: macrotick_check::network::Slot,
 }
 
 #[derive(Serialize)]
@@ -92,6 +102,10 @@ fn answer(base: &mut Base, path: &Path, container: &Container) -> Result<Answer,
         let text = format!("duplicate name `{}`: another task, group or process has this name", container.name);
         return Err(refused(path, "container", text, Some("give it another one")));
     }
+    if base.described.is_none() && !container.slots.is_empty() {
+        let text = "slots need new gates, and so the description of the system".into();
+        return Err(refused(path, "slots", text, Some("admit the container to a description with `--system`")));
+    }
     let answer = match &mut base.described {
         Some(described) if container.priority.is_some() && described.by_criticality() => {
             let text = "the priorities of the system's groups follow from their criticality".into();
@@ -105,7 +119,8 @@ fn answer(base: &mut Base, path: &Path, container: &Container) -> Result<Answer,
             let Admission { cpu, priority, budget, tasks, changes, host } = *admission;
             base.host = host.clone();
             let changes = base.described.as_ref().map_or(changes.clone(), |described| described.to_change(&changes));
-            Verdict::Admitted(Box::new(Place { cpu, priority, budget, tasks, changes, host, group: *group }))
+            let slots = base.described.as_ref().map_or(Vec::new(), |described| slots(described.plan(), container));
+            Verdict::Admitted(Box::new(Place { cpu, priority, budget, tasks, slots, changes, host, group: *group }))
         }
         described::Answer::Refused(ServersError::Refused(refusals)) => {
             let reason = |refusal: Refusal| Reason { text: refusal.to_string(), refusal: Some(refusal) };
@@ -117,6 +132,13 @@ fn answer(base: &mut Base, path: &Path, container: &Container) -> Result<Answer,
         }
     };
     Ok(Answer { container: container.clone(), name: container.name.clone(), verdict })
+}
+
+/// Returns the slots of a container in a plan.
+fn slots(plan: &Plan, container: &Container) -> Vec<SlotPlace> {
+    let all = macrotick_check::network::placed_slots(plan).into_iter();
+    let own = all.filter(|(_, slot)| slot.group == container.name);
+    own.map(|(interface, slot)| SlotPlace { interface, slot }).collect()
 }
 
 /// Answers for the present windows, which do not change.
@@ -176,7 +198,7 @@ fn describe(base: &Base, answers: &[Answer], took: Duration) -> String {
 }
 
 fn admitted(text: &mut String, base: &Base, container: &Container, place: &Place) {
-    let Place { cpu, priority, budget, tasks, changes, host, group } = place;
+    let Place { cpu, priority, budget, tasks, slots, changes, host, group } = place;
     let _ = writeln!(
         text,
         "{}: admitted on CPU {cpu}, budget {budget} of every {}, priority {priority}",
@@ -184,6 +206,11 @@ fn admitted(text: &mut String, base: &Base, container: &Container, place: &Place
     );
     for task in tasks {
         let _ = writeln!(text, "  task {}: {task}", task.name);
+    }
+    for SlotPlace { interface, slot } in slots {
+        let macrotick_check::network::Slot { class, period, offset, length, .. } = slot;
+        let _ =
+            writeln!(text, "  slot on {interface}: {length} of every {period} from {offset} on, for class `{class}`");
     }
     if let Some(advice) = servers::period_advice(host).filter(|advice| advice.group == container.name) {
         let _ = writeln!(text, "  remark: {advice}");
@@ -198,6 +225,10 @@ fn admitted(text: &mut String, base: &Base, container: &Container, place: &Place
         Some(directories) => commands(text, directories, place),
         None => {
             let _ = write!(text, "  as a group of the system:\n{}", group.to_yaml());
+            let slots: String = container.slots().map(|slot| slot.to_yaml()).collect();
+            if !slots.is_empty() {
+                let _ = write!(text, "  with these slots of its network:\n{slots}");
+            }
         }
     }
 }

@@ -5,12 +5,16 @@ use macrotick_report::output;
 use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::input::plan_from;
+use crate::verbs::capture;
 use crate::verbs::plan::period_advice;
 use crate::Outcome;
 
-/// Judges a plan.
+/// Judges a plan, or a capture against it.
 pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {
     let plan = plan_from(&args.input)?;
+    if let Some(path) = &args.capture {
+        return capture::judge(&plan, path, &args.of_capture, args.json);
+    }
     let verdict = macrotick_check::check(&plan);
     if args.json {
         output::print_json(&format!("{}\n", serde_json::to_string_pretty(&verdict).expect("a verdict is always JSON")));

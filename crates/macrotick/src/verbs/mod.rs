@@ -2,6 +2,7 @@
 
 pub mod admit;
 pub mod apply;
+mod capture;
 pub mod check;
 pub mod compare;
 pub mod explain;

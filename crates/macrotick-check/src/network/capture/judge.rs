@@ -6,6 +6,7 @@ use macrotick_model::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::classify::Rule;
 use super::packet::Packet;
 use super::reader::{CaptureError, CapturedFrame};
 use super::sequence::{Numbering, Sequence, Tracker};
@@ -31,8 +32,23 @@ pub struct Expectation<'a> {
     pub whole: bool,
     /// The sequence numbers to follow.
     pub sequences: &'a [Sequence],
+    /// The flows to count. The first one that matches a frame counts it.
+    pub flows: &'a [FlowRule],
     /// The number of frames outside their window or slot that the verdict names. All are counted.
     pub shown: usize,
+}
+
+/// The frames of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowRule {
+    /// The name of the flow.
+    pub name: String,
+    /// Its frames.
+    pub rule: Rule,
+    /// The place of its sequence numbers in the payload. Only its offset, width and byte order count.
+    pub numbers: Option<Sequence>,
+    /// The first bytes of each payload with a number.
+    pub prefix: &'static [u8],
 }
 
 /// The verdict on a capture.
@@ -50,6 +66,9 @@ pub struct CaptureVerdict {
     pub unclassified: u64,
     /// One entry per class, in the order of the port.
     pub classes: Vec<ClassCapture>,
+    /// One entry per flow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowCapture>,
     /// The first frames outside their window or slot.
     pub strays: Vec<Stray>,
 }
@@ -73,12 +92,37 @@ pub struct ClassCapture {
     pub outside_slots: Outside,
     /// The frames in slots of other classes.
     pub foreign_slots: Outside,
+    /// The instants of the frames, counted from the openings of their gates. `None` without frames, and for a class that
+    /// never closes.
+    pub offsets: Option<Offsets>,
     /// The times from one frame to the next one in the file. `None` with less than two frames.
     pub gaps: Option<Gaps>,
     /// The frames per cycle of the gate list. `None` without gates, or without frames.
     pub bursts: Option<Bursts>,
     /// The result of the sequence numbers, if they are followed.
     pub numbers: Option<Numbering>,
+}
+
+/// The frames of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowCapture {
+    /// The flow.
+    pub name: String,
+    /// The number of frames.
+    pub frames: u64,
+    /// The result of the sequence numbers, if its frames have them.
+    pub numbers: Option<Numbering>,
+}
+
+/// The instants of frames, counted from the openings of their gates. They are negative for early frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Offsets {
+    /// The earliest.
+    pub earliest: Duration,
+    /// The latest.
+    pub latest: Duration,
+    /// The mean, rounded down.
+    pub mean: Duration,
 }
 
 /// Frames outside a window or a slot.
@@ -222,6 +266,7 @@ impl<'a> Expectation<'a> {
             tolerance: Duration::ZERO,
             whole: false,
             sequences: &[],
+            flows: &[],
             shown: 20,
         }
     }
@@ -253,6 +298,11 @@ struct Progress {
     gaps: u64,
     least: i64,
     greatest: i64,
+    /// The number of offsets, the earliest and the latest one, and their sum.
+    offsets: u64,
+    earliest: i64,
+    latest: i64,
+    sum: i128,
     /// The frames of each cycle that has one.
     cycles: HashMap<i64, u64>,
 }
@@ -262,6 +312,8 @@ struct Judge<'a> {
     verdict: CaptureVerdict,
     progress: Vec<Progress>,
     trackers: Vec<Tracker>,
+    /// The tracker of each flow with sequence numbers.
+    numbers: Vec<Option<Tracker>>,
 }
 
 impl<'a> Judge<'a> {
@@ -269,9 +321,16 @@ impl<'a> Judge<'a> {
         let port = expectation.port;
         let named = |class: &crate::network::Class| ClassCapture { name: class.name.clone(), ..Default::default() };
         let classes = port.classes.iter().map(named).collect();
+        let flow = |flow: &FlowRule| FlowCapture { name: flow.name.clone(), ..Default::default() };
         Judge {
             expectation,
-            verdict: CaptureVerdict { interface: port.name.clone(), classes, ..CaptureVerdict::default() },
+            verdict: CaptureVerdict {
+                interface: port.name.clone(),
+                classes,
+                flows: expectation.flows.iter().map(flow).collect(),
+                ..CaptureVerdict::default()
+            },
+            numbers: expectation.flows.iter().map(|flow| flow.numbers.map(Tracker::new)).collect(),
             progress: port.classes.iter().map(|_| Progress::default()).collect(),
             trackers: expectation.sequences.iter().map(|sequence| Tracker::new(*sequence)).collect(),
         }
@@ -284,6 +343,7 @@ impl<'a> Judge<'a> {
         }
         self.verdict.frames += 1;
         let packet = Packet::new(frame);
+        self.flow(&packet);
         let Some(class) = classify(&packet).filter(|&class| class < self.progress.len()) else {
             self.verdict.unclassified += 1;
             return;
@@ -295,9 +355,30 @@ impl<'a> Judge<'a> {
             return;
         };
         self.gap(class, at);
+        self.offset(class, at);
         let duration = self.expectation.duration(&packet);
         self.window(frame.number, class, at, duration);
         self.slots(frame.number, class, at, duration);
+    }
+
+    fn flow(&mut self, packet: &Packet) {
+        let Some(number) = self.expectation.flows.iter().position(|flow| flow.rule.matches(packet)) else { return };
+        self.verdict.flows[number].frames += 1;
+        if let Some(tracker) = &mut self.numbers[number] {
+            let has_number = packet.payload.starts_with(self.expectation.flows[number].prefix);
+            tracker.add(if has_number { packet.payload } else { &[] });
+        }
+    }
+
+    fn offset(&mut self, class: usize, at: i64) {
+        let gates = self.expectation.port.gates.as_ref();
+        let Some(offset) = gates.and_then(|gates| gates.since_opening(class, Instant::from_nanos(at))) else { return };
+        let (offset, progress) = (offset.as_nanos(), &mut self.progress[class]);
+        let is_first = progress.offsets == 0;
+        progress.earliest = if is_first { offset } else { progress.earliest.min(offset) };
+        progress.latest = if is_first { offset } else { progress.latest.max(offset) };
+        progress.offsets += 1;
+        progress.sum += i128::from(offset);
     }
 
     fn gap(&mut self, class: usize, at: i64) {
@@ -406,7 +487,13 @@ impl<'a> Judge<'a> {
     fn finish(mut self) -> CaptureVerdict {
         for (result, progress) in self.verdict.classes.iter_mut().zip(&self.progress) {
             result.gaps = progress.gaps();
+            result.offsets = progress.offsets();
             result.bursts = progress.bursts();
+        }
+        for (flow, tracker) in self.verdict.flows.iter_mut().zip(self.numbers) {
+            let numbers = tracker.map(Tracker::finish);
+            // A program can send whatever it likes.
+            flow.numbers = numbers.filter(|numbers| numbers.unnumbered < flow.frames);
         }
         for tracker in self.trackers {
             if let Some(result) = self.verdict.classes.get_mut(tracker.class()) {
@@ -433,6 +520,12 @@ impl Outside {
 }
 
 impl Progress {
+    fn offsets(&self) -> Option<Offsets> {
+        let mean = self.sum.checked_div_euclid(self.offsets.into())? as i64;
+        let [earliest, latest, mean] = [self.earliest, self.latest, mean].map(Duration::from_nanos);
+        Some(Offsets { earliest, latest, mean })
+    }
+
     fn gaps(&self) -> Option<Gaps> {
         let (first, last) = self.stamps.filter(|_| self.gaps > 0)?;
         let mean = (i128::from(last) - i128::from(first)).div_euclid(self.gaps.into());

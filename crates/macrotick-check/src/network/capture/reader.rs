@@ -153,6 +153,14 @@ impl<'a> Capture<'a> {
         }
     }
 
+    /// Returns the names of all interfaces that the section has described so far. A pcap file has none.
+    pub fn interfaces(&self) -> Vec<Option<&str>> {
+        match &self.format {
+            Format::Pcapng { interfaces, .. } => interfaces.iter().map(|one| one.name.as_deref()).collect(),
+            Format::Pcap { .. } => Vec::new(),
+        }
+    }
+
     fn advance(&mut self) -> Result<Option<CapturedFrame<'a>>, CaptureError> {
         while self.offset < self.bytes.len() {
             let frame = match self.format {

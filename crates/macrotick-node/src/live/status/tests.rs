@@ -19,6 +19,7 @@ fn left() -> Deployed {
         system: "s".into(),
         entities: Vec::new(),
         groups: Vec::new(),
+        slots: Vec::new(),
         reserved: Vec::new(),
         changes: 0,
         coming: None,

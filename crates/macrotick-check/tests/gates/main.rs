@@ -1,0 +1,8 @@
+//! The judge of gates on whole plans.
+
+mod capture;
+mod common;
+mod mutations;
+mod random;
+mod tdma;
+mod texts;

@@ -1,0 +1,101 @@
+//! Random systems: the judge accepts the gates of the planner.
+
+use macrotick_check::{check, network::NetworkViolation, Violation};
+use macrotick_model::SplitMix64;
+use macrotick_plan::{plan, PlanError, Solver};
+
+use crate::common::*;
+
+/// A random system of senders, receivers, slots, links and gate threads. Each flow has a class of its own, or shares
+/// it with others.
+pub fn random(seed: u64, shared: bool) -> String {
+    let mut random = SplitMix64::new(seed);
+    let mut below = move |limit: u64| random.bits() % limit;
+    let speed = ["10Mb/s", "100Mb/s", "1Gb/s", "10Gb/s"][below(4) as usize];
+    let mut text = String::from("system: s\ncpus: [0, 1]\ntasks:\n");
+    let senders = 1 + below(5);
+    for index in 0..senders {
+        let period = [1, 2, 4, 5][below(4) as usize];
+        text += &format!("  - {{name: s{index}, period: {period}ms, wcet: {}us, namespace: left", 20 + below(60));
+        text += [", jitter: 0us}\n", "}\n"][below(2) as usize];
+        text += &format!("  - {{name: r{index}, period: {period}ms, wcet: {}us, namespace: right}}\n", 20 + below(60));
+    }
+    text += "groups:\n  - {name: a, budget: 100us, priority: 2}\n  - {name: b, budget: 100us, priority: 1}\n";
+    text += "namespaces:\n  - {name: left, address: 10.0.0.1/24}\n  - {name: right, address: 10.0.0.2/24}\n";
+    if below(2) == 0 {
+        text += "clock: {tai: {period: 20ms, length: 200us, bound: 100us}}\n";
+    }
+    text += "network:\n  classes:\n";
+    let classes = if shared { 2 } else { senders };
+    for number in 0..classes {
+        text += &format!("    - {{name: x{number}, priority: {}}}\n", 8 + number);
+    }
+    let (lead, vlan) = (["", ", lead: 15us"][below(2) as usize], ["", ", vlan: 5"][below(2) as usize]);
+    text += &format!(
+        "    - {{name: a, priority: 5, max-size: 100B}}\n    - {{name: b, priority: 4, max-size: 100B}}\n    - {{name: \
+         rest}}\n  interfaces:\n    - {{name: left, namespace: left, speed: {speed}, gates: planned{lead}{vlan}}}\n    \
+         - {{name: port, port: right, speed: {speed}, path: {}us, gates: planned, opening: {}ns}}\n  flows:\n",
+        below(9),
+        1 + below(3000),
+    );
+    for index in 0..senders {
+        let (size, class) = (1 + below(1400), if shared { below(2) } else { index });
+        text += &format!(
+            "    - {{name: f{index}, from: s{index}, to: r{index}, size: {size}B, class: x{class}, deadline: {}us}}\n",
+            3000 + below(2000)
+        );
+    }
+    text += "  slots:\n";
+    for group in ["a", "b"] {
+        let (period, length) = (1 + below(4), 120 + below(300));
+        text += &format!(
+            "    - {{group: {group}, period: {}us, length: {length}us, interface: left}}\n",
+            period * 5000 / 2
+        );
+    }
+    text
+}
+
+#[test]
+fn the_gates_of_the_planner_keep_all_rules() {
+    let (mut made, mut not) = (0, 0);
+    for seed in 0..200 {
+        let text = random(seed, false);
+        let system = described(&text);
+        let plan = match plan(&system, Solver::FoldedOccupancy) {
+            Ok(plan) => plan,
+            Err(PlanError::Gates(_)) => {
+                not += 1;
+                continue;
+            }
+            Err(error) => panic!("{seed}: {error}\n{text}"),
+        };
+        made += 1;
+        let verdict = check(&plan);
+        assert!(verdict.is_feasible(), "{seed}: {verdict}\n{text}\n{}", macrotick_model::timeline::timeline(&plan));
+    }
+    assert!(made > 100 && not > 2, "{made} made, {not} not");
+}
+
+/// Frames of several senders in one class can be in another order than planned, if a sender ends early. The judge finds
+/// such plans, and no other rule is broken.
+#[test]
+fn only_the_order_within_a_class_can_break_a_plan() {
+    let (mut good, mut bad) = (0, 0);
+    for seed in 0..200 {
+        let text = random(seed, true);
+        let Ok(plan) = plan(&described(&text), Solver::FoldedOccupancy) else { continue };
+        let verdict = check(&plan);
+        let late = |violation: &Violation| match violation {
+            Violation::Network { violation } => {
+                matches!(violation, NetworkViolation::AfterDeadline { .. } | NetworkViolation::AfterWindow { .. })
+            }
+            _ => false,
+        };
+        assert!(verdict.violations.iter().all(late), "{seed}: {verdict}\n{text}");
+        let base = verdict.violations.iter().any(|one| !one.to_string().contains("behind"));
+        assert!(!base, "{seed}: {verdict}\n{text}\n{}", macrotick_model::timeline::timeline(&plan));
+        *(if verdict.is_feasible() { &mut good } else { &mut bad }) += 1;
+    }
+    assert!(good > 50 && bad > 0, "{good} good, {bad} not");
+}
