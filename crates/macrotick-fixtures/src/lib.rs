@@ -22,7 +22,7 @@ mod time;
 pub use group::group;
 pub use host::{present, present_group};
 pub use observation::{
-    counters, group_record, job, lab, measured_lead, observation, output, pool_record, records, segment,
+    counters, exact_gates, group_record, job, lab, measured_lead, observation, output, pool_record, records, segment,
     unsynchronised_clock,
 };
 pub use pages::pages;

@@ -2,8 +2,8 @@
 
 use macrotick_model::observation::Lab;
 use macrotick_model::{
-    Backend, ClockInForce, Duration, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
-    Plan, PoolObservation, ProcessOutput, Segment, TaskObservation, Tier,
+    Backend, ClockInForce, Duration, EntityCounters, Environment, GateTier, GatesInForce, GroupObservation, Job,
+    LeadInForce, Observation, Plan, PoolObservation, ProcessOutput, RefusedTier, Segment, TaskObservation, Tier,
 };
 
 /// Returns an empty observation of one cycle of a plan under the kernel class.
@@ -15,6 +15,7 @@ pub fn observation(plan: Plan) -> Observation {
         environment: Environment::default(),
         lead: None,
         clock: None,
+        gates: Vec::new(),
         duration: plan.cycle,
         tasks: Vec::new(),
         pools: Vec::new(),
@@ -23,6 +24,21 @@ pub fn observation(plan: Plan) -> Observation {
         output: Vec::new(),
         remarks: Vec::new(),
         plan,
+    }
+}
+
+/// Returns exact gates of an interface.
+pub fn exact_gates(interface: &str, lead: Duration) -> GatesInForce {
+    let refused = vec![RefusedTier { tier: GateTier::Hardware, reason: "Operation not supported".into() }];
+    GatesInForce {
+        interface: interface.into(),
+        device: "eth0".into(),
+        namespace: Some(format!("macrotick-{interface}")),
+        tier: GateTier::Exact,
+        lead: Some(lead),
+        refused,
+        closed: None,
+        dropped: 0,
     }
 }
 

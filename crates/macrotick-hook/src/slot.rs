@@ -66,6 +66,7 @@ mod tests {
             system: "s".into(),
             entities: Vec::new(),
             groups: Vec::new(),
+            gates: Vec::new(),
             slots: groups.iter().map(slot).collect(),
             reserved: Vec::new(),
             changes: 0,

@@ -71,11 +71,13 @@ pub fn full_name(thread: KernelThread, cpu: u32) -> String {
     format!("{}/{cpu}", thread.name())
 }
 
-/// Returns the kernel's names for the threads that a group with these CPUs serves.
+/// Returns the kernel's names for the threads that a group with these CPUs serves. Gate threads are left out: those of
+/// two namespaces can have the same name (`net::gate_thread` finds them).
 pub fn full_names<'a>(threads: &'a [GroupThread], cpus: &'a [u32]) -> impl Iterator<Item = String> + 'a {
     threads.iter().flat_map(|thread| match thread {
         GroupThread::EachCpu(thread) => cpus.iter().map(|cpu| full_name(*thread, *cpu)).collect(),
-        GroupThread::Interrupt(_) | GroupThread::Gate(_) => vec![thread.name()],
+        GroupThread::Interrupt(name) => vec![name.clone()],
+        GroupThread::Gate(_) => Vec::new(),
     })
 }
 
@@ -168,7 +170,8 @@ mod tests {
 
     #[test]
     fn names_are_the_kernels() {
-        let threads = [GroupThread::EachCpu(KernelThread::Rcuc), GroupThread::Interrupt("irq/30-eth0".into())];
+        let gate = GroupThread::Gate("left".into());
+        let threads = [GroupThread::EachCpu(KernelThread::Rcuc), GroupThread::Interrupt("irq/30-eth0".into()), gate];
         let names: Vec<String> = full_names(&threads, &[1, 3]).collect();
         assert_eq!(names, ["rcuc/1", "rcuc/3", "irq/30-eth0"]);
     }

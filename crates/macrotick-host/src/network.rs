@@ -7,6 +7,9 @@
 //!
 //! Hardware addresses are fixed, and every namespace knows all of them. Therefore no datagram of a task waits for
 //! address resolution, and the kernel itself sends none.
+//!
+//! If the system's `network` names one end of a veth, both ends have a transmit queue for each traffic class. The kernel
+//! lets both use as many as the host's end has.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -71,6 +74,32 @@ pub fn device_of(system: &System, end: &InterfaceEnd) -> (Option<String>, String
     }
 }
 
+/// Returns the number of transmit queues of both ends of the veth of a namespace.
+pub fn queues_of(system: &System, namespace: &str) -> u32 {
+    let is_end = |end: &InterfaceEnd| matches!(end, InterfaceEnd::Namespace(name) | InterfaceEnd::Port(name) if name == namespace);
+    let network = system.network.as_ref();
+    let named = network.filter(|network| network.interfaces.iter().any(|interface| is_end(&interface.end)));
+    named.map_or(1, |network| network.class_names().count().max(1) as u32)
+}
+
+/// Returns the commands that make the namespaces of a system, one a line.
+pub fn commands(system: &System) -> Vec<String> {
+    let ends = ends(system);
+    let mut commands = Vec::new();
+    let mut add = |namespace: Option<&str>, batch: &str| {
+        let inside = namespace.map_or(String::new(), |namespace| format!("-netns {namespace} "));
+        commands.extend(batch.lines().map(|line| format!("ip {inside}{line}")));
+    };
+    if !ends.is_empty() {
+        add(None, &bridge());
+    }
+    for end in &ends {
+        add(None, &end.outside());
+        add(Some(&end.namespace), &end.inside(&ends));
+    }
+    commands
+}
+
 /// Returns the file of the namespace of that name.
 pub fn path_of(name: &str) -> PathBuf {
     Path::new(NAMES).join(full_name(name))
@@ -85,17 +114,15 @@ impl Network {
         // A killed run may have left some. The lock ensures that no other run uses them.
         remove_left();
         let mut network = Network { namespaces: Vec::new() };
-        network.make(&system.namespaces).map_err(HostFailure::Network)?;
+        network.make(&ends(system)).map_err(HostFailure::Network)?;
         Ok(Some(network))
     }
 
-    fn make(&mut self, namespaces: &[Namespace]) -> Result<(), NetworkFault> {
-        let ends: Vec<End> =
-            namespaces.iter().enumerate().map(|(index, namespace)| End::new(index, namespace)).collect();
-        ip(None, &format!("link add {BRIDGE} type bridge stp_state 0 forward_delay 0\nlink set {BRIDGE} up\n"))?;
-        for end in &ends {
+    fn make(&mut self, ends: &[End]) -> Result<(), NetworkFault> {
+        ip(None, &bridge())?;
+        for end in ends {
             ip(None, &end.outside())?;
-            ip(Some(&end.namespace), &end.inside(&ends))?;
+            ip(Some(&end.namespace), &end.inside(ends))?;
             self.namespaces.push((end.name.clone(), open(&end.namespace)?));
         }
         Ok(())
@@ -125,6 +152,14 @@ pub fn remove_left() {
     }
 }
 
+fn ends(system: &System) -> Vec<End> {
+    system.namespaces.iter().enumerate().map(|(index, namespace)| End::new(system, index, namespace)).collect()
+}
+
+fn bridge() -> String {
+    format!("link add {BRIDGE} type bridge stp_state 0 forward_delay 0\nlink set {BRIDGE} up\n")
+}
+
 /// One namespace with its interface.
 struct End {
     /// The name in the description.
@@ -135,17 +170,20 @@ struct End {
     /// The address with the prefix length, as in the description.
     network: String,
     address: Ipv4Addr,
+    /// The transmit queues of each end.
+    queues: u32,
 }
 
 impl End {
     /// Makes the end of a namespace. The address was validated with the system.
-    fn new(index: usize, namespace: &Namespace) -> End {
+    fn new(system: &System, index: usize, namespace: &Namespace) -> End {
         End {
             name: namespace.name.clone(),
             namespace: full_name(&namespace.name),
             index,
             network: namespace.address.clone(),
             address: namespace.decode().map_or(Ipv4Addr::UNSPECIFIED, |(address, _)| address),
+            queues: queues_of(system, &namespace.name),
         }
     }
 
@@ -156,9 +194,13 @@ impl End {
 
     fn outside(&self) -> String {
         let (namespace, port, hardware) = (&self.namespace, self.index, self.hardware_address());
+        let queues = match self.queues {
+            1 => String::new(),
+            queues => format!("numtxqueues {queues} numrxqueues {queues} "),
+        };
         format!(
             "netns add {namespace}\n\
-             link add {PORT}{port} type veth peer name {INTERFACE} address {hardware} netns {namespace}\n\
+             link add {PORT}{port} {queues}type veth peer name {INTERFACE} {queues}address {hardware} netns {namespace}\n\
              link set {PORT}{port} master {BRIDGE} up\n"
         )
     }
@@ -199,13 +241,34 @@ fn ip(namespace: Option<&str>, batch: &str) -> Result<(), NetworkFault> {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_fixtures::namespace;
+    use macrotick_fixtures::{namespace, system};
 
     use super::*;
 
+    fn described() -> System {
+        let namespaces = vec![namespace("left", "10.0.0.1/24"), namespace("right", "10.0.0.2/24")];
+        System { namespaces, ..system("s", Vec::new()) }
+    }
+
     fn ends() -> Vec<End> {
-        let all = [namespace("left", "10.0.0.1/24"), namespace("right", "10.0.0.2/24")];
-        all.iter().enumerate().map(|(index, namespace)| End::new(index, namespace)).collect()
+        super::ends(&described())
+    }
+
+    #[test]
+    fn an_interface_of_the_network_has_a_queue_for_each_class() {
+        let text = "system: s\ntasks: [{name: t, period: 1ms, wcet: 100us}]\nnamespaces: [{name: left, address: 10.0.0.1/24}]\nnetwork:\n  classes: [{name: high, \
+                    priority: 6}, {name: low, priority: 5}, {name: rest}]\n  interfaces: [{name: here, namespace: left}]\n";
+        let system = System::parse(text, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+        let added = super::ends(&system)[0].outside();
+        let veth = "link add mtick-0 numtxqueues 3 numrxqueues 3 type veth peer name eth0 numtxqueues 3 numrxqueues 3 \
+                    address 02:00:00:00:00:00 netns macrotick-left\n";
+        assert!(added.contains(veth), "{added}");
+        let end = |end| device_of(&system, &end);
+        assert_eq!(end(InterfaceEnd::Namespace("left".into())), (Some("macrotick-left".into()), "eth0".into()));
+        assert_eq!(end(InterfaceEnd::Port("left".into())), (None, "mtick-0".into()));
+        let commands = commands(&system);
+        assert_eq!(commands[1..3], ["ip link set macrotick up", "ip netns add macrotick-left"]);
+        assert!(commands.contains(&"ip -netns macrotick-left link set eth0 up".to_owned()), "{commands:?}");
     }
 
     #[test]

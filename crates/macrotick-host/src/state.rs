@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use macrotick_model::{Group, Slot, Task};
+use macrotick_model::{GatesInForce, Group, Slot, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub struct Deployed {
     pub changes: u32,
     /// The change that is in progress.
     pub coming: Option<Coming>,
+    /// The gates of interfaces.
+    #[serde(default)]
+    pub gates: Vec<GatesInForce>,
     /// The supply that control groups were promised.
     #[serde(default)]
     pub promised: Vec<Promised>,
@@ -182,6 +185,7 @@ mod tests {
             reserved: Vec::new(),
             changes: 0,
             coming: None,
+            gates: Vec::new(),
             promised: Vec::new(),
             remarks: Vec::new(),
         };

@@ -29,8 +29,9 @@ pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
 pub use gates::{GateEntry, GateList};
 pub use observation::{
-    Backend, ClockInForce, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
-    PoolObservation, ProcessOutput, ProfileInForce, Segment, SettingInForce, TaskObservation, Tier,
+    Backend, ClockInForce, EntityCounters, Environment, GateTier, GatesInForce, GroupObservation, Job, LeadInForce,
+    Observation, PoolObservation, ProcessOutput, ProfileInForce, RefusedTier, Segment, SettingInForce, TaskObservation,
+    Tier,
 };
 pub use parse::Finding;
 pub use plan::{CpuTable, Plan, Window};

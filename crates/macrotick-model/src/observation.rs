@@ -28,6 +28,9 @@ pub struct Observation {
     /// The clock that the kernel class followed. `None` stands for `CLOCK_MONOTONIC`, which all instants here are on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockInForce>,
+    /// The gates of interfaces, in the order of the description; empty without gates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GatesInForce>,
     /// The observed time from the epoch on. Jobs with a later deadline are not recorded.
     #[serde(rename = "duration_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]
@@ -153,6 +156,76 @@ pub struct ClockInForce {
     #[serde(rename = "rest_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]
     pub rest: Duration,
+}
+
+/// The part that opens gates, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateTier {
+    /// The device.
+    Hardware,
+    /// The gate thread of a kernel with exact gates.
+    Exact,
+    /// The software of an unmodified kernel.
+    Software,
+    /// The software gives each frame an instant, and the device sends at it.
+    TxtimeAssist,
+}
+
+impl GateTier {
+    /// Returns the name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            GateTier::Hardware => "hardware",
+            GateTier::Exact => "exact",
+            GateTier::Software => "software",
+            GateTier::TxtimeAssist => "txtime-assist",
+        }
+    }
+}
+
+/// The gates of an interface: the best ones that kernel and device really have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GatesInForce {
+    /// The name of the interface in the description.
+    pub interface: String,
+    /// The name of its device.
+    pub device: String,
+    /// The network namespace of the device, with its name for iproute2; `None`: the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The part that opens the gates.
+    pub tier: GateTier,
+    /// The time by which the gate thread begins before a gate opens. Only exact gates have it.
+    #[serde(rename = "lead_ns", with = "crate::time::nanos::maybe", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i64>")]
+    pub lead: Option<Duration>,
+    /// The better tiers that the kernel or the device refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedTier>,
+    /// The time for which the device sent no frames, because its gates replaced others; `None`: it stayed open.
+    #[serde(
+        rename = "closed_ns",
+        with = "crate::time::nanos::maybe",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<i64>")]
+    pub closed: Option<Duration>,
+    /// The frames that were dropped in that time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dropped: u32,
+}
+
+/// A tier that the kernel or the device refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedTier {
+    /// The tier.
+    pub tier: GateTier,
+    /// The reason, in the words of the kernel.
+    pub reason: String,
 }
 
 /// The place of a run. No value here may differ between two lab runs of the same plan.

@@ -273,6 +273,7 @@ fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
         },
     ];
     let flow = Flow {
+        express: false,
         name: "flow".into(),
         from: sender.into(),
         to: random.maybe(|_| groups.first().map(|group| group.name.clone())).flatten(),

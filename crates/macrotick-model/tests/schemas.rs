@@ -2,10 +2,10 @@
 //! again.
 
 use macrotick_fixtures::{
-    by_hand, counters, group_record, hold_schema, job, lab, measured_lead, ms, observation, output, pool_record,
-    records, refusals, segment, system, tables, task, unsynchronised_clock, us, window, Side,
+    by_hand, counters, exact_gates, group_record, hold_schema, job, lab, measured_lead, ms, observation, output,
+    pool_record, records, refusals, segment, system, tables, task, unsynchronised_clock, us, window, Side,
 };
-use macrotick_model::{EntityCounters, Observation, Plan, Segment};
+use macrotick_model::{EntityCounters, GatesInForce, Observation, Plan, Segment};
 use serde_json::{json, Value};
 
 #[test]
@@ -21,6 +21,7 @@ fn full() -> Observation {
     run.environment = lab();
     run.lead = Some(measured_lead(us(8), us(20)));
     run.clock = Some(unsynchronised_clock());
+    run.gates = vec![GatesInForce { closed: Some(us(9)), dropped: 2, ..exact_gates("left", us(60)) }];
     run.tasks = vec![records("a", vec![job(0, us(0), Some(us(1)), None)])];
     let often = EntityCounters { missed_in_row: 2, stopped: true, restarted: 1, ..counters(3) };
     run.tasks[0].counters = Some(often);

@@ -37,6 +37,6 @@ pub use live::event::Event;
 pub use live::group_status::GroupStatus;
 pub use live::status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
 pub use live::{change, stop, supervise, Stopped};
-pub use run::profile::profile_commands;
+pub use run::profile::set_up_commands;
 pub use run::run;
 pub use workload::{processes, task};

@@ -38,3 +38,4 @@ pub use report::{Metric, Report, TaskReport, Verdict};
 pub use stats::Statistics;
 pub use terminal::{colour_wanted, terminal};
 pub use trace::trace_json;
+pub use words::gates as describe_gates;

@@ -1,8 +1,8 @@
 //! The report: the results of a run, in numbers and with a verdict.
 
 use macrotick_model::{
-    Backend, ClockInForce, CpuSet, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment,
-    System, Task, TaskObservation, Tier,
+    Backend, ClockInForce, CpuSet, CpuTable, Duration, EntityCounters, Environment, GatesInForce, LeadInForce,
+    Observation, Segment, System, Task, TaskObservation, Tier,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -55,6 +55,9 @@ pub struct Report {
     /// The clock that the kernel class followed; `None` for `CLOCK_MONOTONIC`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockInForce>,
+    /// The gates of interfaces, in the order of the description.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GatesInForce>,
     /// Remarks of the run, and differences between records, plan and kernel.
     pub remarks: Vec<String>,
     /// Limits of the numbers.
@@ -206,6 +209,7 @@ impl Report {
             environment: observation.environment.clone(),
             lead: observation.lead,
             clock: observation.clock,
+            gates: observation.gates.clone(),
             remarks,
             caveats: words::caveats(observation),
             tables: plan.tables.clone(),

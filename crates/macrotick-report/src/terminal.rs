@@ -92,7 +92,8 @@ fn head(report: &Report, colour: bool, width: usize) -> String {
     ];
     let clock = words::clock(report).map(|clock| ("clock", clock));
     let lead = words::lead(report).map(|lead| ("lead", lead));
-    for (name, value) in facts.into_iter().chain(clock).chain(lead) {
+    let gates = words::gates(&report.gates).into_iter().map(|gates| ("gates", gates));
+    for (name, value) in facts.into_iter().chain(clock).chain(lead).chain(gates) {
         text.push_str(&format!("  {}  {}\n", Tone::Faint.paint(&pad(name, 6, true), colour), cut(&value, width - 10)));
     }
     text

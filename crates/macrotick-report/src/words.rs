@@ -1,8 +1,8 @@
 //! The texts of reports, and the format of their numbers.
 
 use macrotick_model::{
-    Backend, ClockInForce, ContainerRoot, EntityCounters, LeadInForce, Load, Observation, Periodic, PingFlood, Placed,
-    Policy, ProfileInForce, SettingInForce, Task, Tier,
+    Backend, ClockInForce, ContainerRoot, EntityCounters, GateTier, GatesInForce, LeadInForce, Load, Observation,
+    Periodic, PingFlood, Placed, Policy, ProfileInForce, SettingInForce, Task, Tier,
 };
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
@@ -169,6 +169,30 @@ fn nobody_was_there(outcomes: &Outcomes, counted: u64, recorded: u64) -> &'stati
         }
         _ => "",
     }
+}
+
+/// Describes the gates of each interface: the part that opens them, and the better ones that were refused.
+pub fn gates(gates: &[GatesInForce]) -> Vec<String> {
+    let one = |gates: &GatesInForce| {
+        let by = match (gates.tier, gates.lead) {
+            (GateTier::Hardware, _) => "the device opens the gates".to_owned(),
+            (GateTier::Exact, Some(lead)) => format!("exact gates with a lead of {lead}"),
+            (GateTier::Exact, None) => "exact gates".to_owned(),
+            (GateTier::Software, _) => "gates in software, which open late".to_owned(),
+            (GateTier::TxtimeAssist, _) => "the device sends at instants that software sets".to_owned(),
+        };
+        let place = gates.namespace.as_ref().map_or(String::new(), |namespace| format!(" in {namespace}"));
+        let refused: Vec<&str> = gates.refused.iter().map(|refused| refused.tier.name()).collect();
+        let refused = match refused.as_slice() {
+            [] => String::new(),
+            all => format!("; not there: {}", all.join(", ")),
+        };
+        let closed = gates.closed.map_or(String::new(), |closed| {
+            format!("; the device was closed for {closed}, and dropped {} frames", gates.dropped)
+        });
+        format!("{} ({}{place}): {by}{refused}{closed}", gates.interface, gates.device)
+    };
+    gates.iter().map(one).collect()
 }
 
 /// Describes the lead, its reason, and the share that it takes of each CPU.
@@ -506,6 +530,27 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!(profile(None), []);
+    }
+
+    #[test]
+    fn gates_name_what_opens_them() {
+        let exact = macrotick_fixtures::exact_gates("left", macrotick_fixtures::us(60));
+        let closed = GatesInForce {
+            namespace: None,
+            tier: GateTier::Software,
+            lead: None,
+            refused: Vec::new(),
+            closed: Some(macrotick_fixtures::us(40)),
+            dropped: 3,
+            ..exact.clone()
+        };
+        assert_eq!(
+            gates(&[exact, closed]),
+            [
+                "left (eth0 in macrotick-left): exact gates with a lead of 60us; not there: hardware",
+                "left (eth0): gates in software, which open late; the device was closed for 40us, and dropped 3 frames",
+            ]
+        );
     }
 
     #[test]

@@ -263,10 +263,14 @@ pub struct RunArgs {
     pub lab_options: LabOptions,
 }
 
-/// Makes the options of the lab require `--lab`: without it they would be ignored.
+/// Makes the options of the lab require `--lab`: without it they would be ignored. A dry run has a meaning on both.
 fn needs_the_lab(option: clap::Arg) -> clap::Arg {
     match option.get_id().as_str() {
-        "shift" | "smp" | "dry_run" => option.requires("lab"),
+        "shift" | "smp" => option.requires("lab"),
+        "dry_run" => option.help(
+            "Print the commands that set up this host for the plan, and stop; with `--lab`: the command that boots the \
+             guest",
+        ),
         _ => option,
     }
 }
@@ -279,6 +283,9 @@ pub struct ApplyArgs {
     /// Seed of drawn execution times; a change keeps the seed of the first deployment
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Print the commands that set up this host for the plan, and stop
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Arguments of `status`.
@@ -472,13 +479,13 @@ mod tests {
     #[test]
     fn options_of_the_lab_are_refused_without_it() {
         let parse = |words: &[&str]| Cli::try_parse_from([&["macrotick", "run", "s.yaml"], words].concat());
-        for option in [&["--dry-run"][..], &["--smp", "2"], &["--shift", "0"]] {
+        for option in [&["--smp", "2"][..], &["--shift", "0"]] {
             let refused = parse(option).unwrap_err();
             assert_eq!((refused.kind(), refused.exit_code()), (clap::error::ErrorKind::MissingRequiredArgument, 2));
             assert!(refused.to_string().contains("--lab"), "{refused}");
             assert!(parse(&[option, &["--lab"]].concat()).is_ok());
         }
-        assert!(parse(&[]).is_ok());
+        assert!(parse(&[]).is_ok() && parse(&["--dry-run"]).is_ok());
         assert!(Cli::try_parse_from(["macrotick", "lab", "exec", "--smp", "2", "--", "true"]).is_ok());
     }
 

@@ -14,6 +14,9 @@ pub fn describe(changes: &Changes, colour: bool, width: usize) -> String {
             text.push_str(&format!("  {what}: {before} -> {after}\n"));
         }
     }
+    if !changes.gates.is_empty() {
+        text.push_str(&format!("  gates: other lists on {}\n", changes.gates.join(", ")));
+    }
     text.push_str(&table(changes).text(colour, width));
     for remark in &changes.remarks {
         text.push_str(&format!("{}\n", Tone::Bad.paint(remark, colour)));
@@ -111,6 +114,7 @@ mod tests {
             lead_before: Duration::ZERO,
             lead_after: Duration::ZERO,
             switch: Some(Switch { clock: "CLOCK_MONOTONIC".into(), ns: 12_400_000_000 }),
+            gates: vec!["left".into()],
             remarks: vec!["something".into()],
         }
     }
@@ -120,6 +124,7 @@ mod tests {
         let expected = "\
 s: changed at 12.400000000 s of CLOCK_MONOTONIC
   cycle: 20ms -> 10ms
+  gates: other lists on left
                                         CPU  windows before         windows now
 kept, in other windows  task a          0    4ms of 20ms in 2, from 0ns  2ms of 10ms at 250us
 added                   task b          0    -                      1ms of 10ms at 0ns

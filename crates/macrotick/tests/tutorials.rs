@@ -123,6 +123,12 @@ fn two_cpus_are_as_their_page_says() {
 }
 
 #[test]
+#[ignore = "needs the lab"]
+fn two_containers_and_a_gate_are_as_their_page_says() {
+    execute("two-containers-and-a-gate");
+}
+
+#[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_container_with_a_budget_is_as_its_page_says() {
     execute("container-with-a-budget");

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use macrotick_host::net::{
-    pending, propose, restart, swap, Cbs, Classifier, Deployment, Entry, Etf, Frames, GateClock, Leaf, Mapping, Mode,
-    Neighbour, Protocol, Queues, Reason, Root, Sizes, Taprio, Tree, Wanted,
+    gate_thread, pending, propose, restart, swap, Cbs, Classifier, Deployment, Entry, Etf, Frames, GateClock, Leaf,
+    Mapping, Mode, Neighbour, Protocol, Queues, Reason, Root, Sizes, Taprio, Tree, Wanted,
 };
 use macrotick_model::Duration;
 
@@ -14,13 +14,14 @@ use crate::pair::{run, Pair, CONTROL};
 type Named = (&'static str, fn());
 
 /// All scenarios.
-pub const ALL: [Named; 15] = [
+pub const ALL: [Named; 16] = [
     ("gates_hold_frames_and_swap", gates_hold_frames_and_swap),
     ("the_best_gates_hold_frames_and_swap", the_best_gates_hold_frames_and_swap),
     ("no_frame_passes_while_classes_change", no_frame_passes_while_classes_change),
     ("a_refused_change_leaves_the_gates", a_refused_change_leaves_the_gates),
     ("a_refused_replacement_restores_the_gates", a_refused_replacement_restores_the_gates),
     ("the_tier_is_found_by_trying", the_tier_is_found_by_trying),
+    ("exact_gates_have_a_thread", exact_gates_have_a_thread),
     ("a_long_list_is_read_back", a_long_list_is_read_back),
     ("roots_follow_each_other", roots_follow_each_other),
     ("queues_have_qdiscs", queues_have_qdiscs),
@@ -167,6 +168,27 @@ fn the_tier_is_found_by_trying() {
     assert_eq!(report.refused[0].0, Mode::Hardware);
     assert!(matches!(report.mode, Some(Mode::Software | Mode::Exact { .. })), "{report:?}");
     assert_eq!(pair.arrivals(), (false, true));
+}
+
+fn exact_gates_have_a_thread() {
+    let pair = Pair::new();
+    let modes = Mode::best(GateClock::Monotonic, us(60));
+    let taprio = Taprio { mode: modes[0], ..gates(&[3, 2]) };
+    let root = Root::Taprio { taprio, else_try: modes[1..].to_vec() };
+    let tree = Some(Tree { sizes: Some(Sizes { overhead: 24 }), ..Tree::of(root) });
+    let deployment = Deployment::make(&pair.target(Wanted { tree, ..Wanted::of("eth1") })).unwrap();
+    let thread = gate_thread(&pair.kernel, "eth1").unwrap();
+    match (deployment.reports()[0].mode, thread) {
+        (Some(Mode::Exact { .. }), Some(thread)) => {
+            let name = std::fs::read_to_string(format!("/proc/{thread}/comm")).unwrap();
+            assert_eq!(name, "gate/eth1\n");
+        }
+        (Some(Mode::Software), None) => {}
+        other => panic!("{other:?}"),
+    }
+    // A change of the list wakes the thread, and keeps it.
+    restart(&pair.kernel, "eth1").unwrap();
+    assert_eq!(gate_thread(&pair.kernel, "eth1").unwrap(), thread);
 }
 
 fn a_long_list_is_read_back() {

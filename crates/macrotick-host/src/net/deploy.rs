@@ -9,10 +9,12 @@ use super::classifier::{Filter, CLOSED, FIRST};
 use super::decide::{decide, leaves, Changes, CHANGE};
 use super::fault::{DeployFault, Reason};
 use super::kernel::{Refusal, Shared, ENOTSUPP};
+use super::link;
 use super::present::{self, Present};
 use super::qdisc::{Found, Kind, Placed, Put, ROOT};
 use super::step::{commands, Action, Effect, Place, Step};
 use super::wanted::{GateClock, Mode, Root, Taprio, Wanted};
+use crate::sys::Tid;
 use crate::undo::Undo;
 
 /// The time after which gates that have not started are a failure, beyond their start.
@@ -128,6 +130,38 @@ pub fn pending(kernel: &Shared, device: &str) -> Result<Option<Taprio>, Box<Depl
     Ok(gates.and_then(|running| running.wanted()))
 }
 
+/// Returns the kernel thread that opens the gates of a device; `None`: it has no exact gates.
+pub fn gate_thread(kernel: &Shared, device: &str) -> Result<Option<Tid>, Box<DeployFault>> {
+    let present = read(kernel, device, false)?;
+    Ok(present::gates(&present.qdiscs).and_then(|running| running.thread).and_then(|thread| thread.try_into().ok()))
+}
+
+/// Returns the MTU of a device in this namespace; that of Ethernet if it cannot be read.
+pub fn mtu(device: &str) -> u32 {
+    let read = std::fs::read_to_string(format!("/sys/class/net/{device}/mtu"));
+    read.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1500)
+}
+
+/// Returns the device of a VLAN above another device.
+pub fn vlan_device(kernel: &Shared, device: &str, vlan: u16) -> Result<String, Box<DeployFault>> {
+    let step = format!("find its VLAN {vlan}");
+    let below = read(kernel, device, false)?.link.index;
+    let answers = kernel.borrow_mut().send(&link::dump());
+    let answers = answers.map_err(|refusal| DeployFault::refused(device, &step, refusal, ""))?;
+    link::decode_vlan(&answers, below, vlan).ok_or_else(|| {
+        let create = format!("create it: `ip link add link {device} name {device}.{vlan} type vlan id {vlan}`");
+        DeployFault::unfit(device, &step, "there is no such device".into(), Some(create))
+    })
+}
+
+/// Returns what a deployment would do on a veth that does not exist yet, with this number of queues. `namespace` is the
+/// name of its namespace (`ip netns`).
+pub fn propose_new(namespace: Option<&str>, queues: u32, wanted: &Wanted) -> Result<Proposal, Box<DeployFault>> {
+    let before = Present::of_new_veth(queues);
+    let changes = decide(&Place { device: &wanted.device, namespace, index: 0 }, &before, wanted, &|_| i64::MAX)?;
+    Ok(Proposal { device: wanted.device.clone(), commands: commands(&changes.steps), closes: None, swaps: false })
+}
+
 /// Starts the gates of a device again, with their list. Does nothing on a device without gates.
 ///
 /// In Linux 6.12, gates of the tier `software` stop in some entry when the link goes down. They stay there when it is up
@@ -141,7 +175,12 @@ pub fn restart(kernel: &Shared, device: &str) -> Result<(), Box<DeployFault>> {
         DeployFault::unfit(device, what, reason, Some("delete them, and deploy again".into()))
     };
     let place = Place { device, namespace: None, index: present.link.index };
-    let order = place.put(Put::Change, &root.placed().ok_or_else(foreign)?);
+    let mut placed = root.placed().ok_or_else(foreign)?;
+    if let Kind::Taprio(taprio) = &mut placed.kind {
+        // The kernel keeps those that it was given. It reports them lowered to the intervals.
+        taprio.max_sdu.clear();
+    }
+    let order = place.put(Put::Change, &placed);
     let sent = kernel.borrow_mut().send(&order.message);
     sent.map_err(|refusal| DeployFault::refused(device, what, refusal, ""))?;
     started(kernel, present.link.index).map_err(|reason| failed(device, what, reason))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use netlink_bindings::rt_link::{Ifinfomsg, IflaVlanQosMapping, LinkinfoDataMsg, OpGetlinkDo, Request};
+use netlink_bindings::rt_link::{Ifinfomsg, IflaVlanQosMapping, LinkinfoDataMsg, OpGetlinkDo, OpGetlinkDump, Request};
 use netlink_bindings::traits::NetlinkRequest;
 
 use super::message::Message;
@@ -49,6 +49,25 @@ pub(super) fn decode(answers: &[Vec<u8>]) -> Option<Link> {
         tx_queues: attributes.get_num_tx_queues().unwrap_or(1),
         mtu: attributes.get_mtu().unwrap_or(0),
         vlan_priorities,
+    })
+}
+
+/// Asks for all devices.
+pub(super) fn dump() -> Message {
+    Message::of(&Request::new().op_getlink_dump(&Ifinfomsg::default()))
+}
+
+/// Finds the VLAN of a device in the answers of [`dump`].
+pub(super) fn decode_vlan(answers: &[Vec<u8>], below: i32, vlan: u16) -> Option<String> {
+    answers.iter().find_map(|answer| {
+        let (_, attributes) = OpGetlinkDump::decode_reply(answer);
+        let is_above = attributes.get_link().is_ok_and(|link| i64::from(link) == i64::from(below));
+        let is_it = match attributes.get_linkinfo().ok()?.get_data().ok()? {
+            LinkinfoDataMsg::Vlan(found) => found.get_id().is_ok_and(|found| found == vlan),
+            _ => false,
+        };
+        let name = attributes.get_ifname().ok()?.to_string_lossy().into_owned();
+        (is_above && is_it).then_some(name)
     })
 }
 

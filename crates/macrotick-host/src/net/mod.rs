@@ -24,6 +24,7 @@
 //! | `taprio`, `qdisc`, `classifier`, `link`, `neighbour`, `channels` | messages: encoding, decoding, the arguments for `tc`, `ip` and `ethtool` |
 //! | `present`, `check`, `decide`, `step` | the present state, checks, the decision on the steps |
 //! | `deploy`, `fault` | steps, undo, reading back; the reason of a failure |
+//! | [`left`] | the devices that a killed run has left configured |
 //! | `kernel`, `netlink`, `message` | the connection with the kernel |
 //! | [`interrupts`] | the interrupts of a device's queues, and their threads |
 
@@ -39,6 +40,7 @@ mod fault;
 mod golden;
 pub mod interrupts;
 mod kernel;
+pub mod left;
 mod link;
 mod message;
 mod neighbour;
@@ -53,7 +55,9 @@ mod taprio;
 mod tests;
 mod wanted;
 
-pub use deploy::{pending, propose, restart, swap, Deployment, Proposal, Report, Target};
+pub use deploy::{
+    gate_thread, mtu, pending, propose, propose_new, restart, swap, vlan_device, Deployment, Proposal, Report, Target,
+};
 pub use fault::{DeployFault, Reason};
 pub use kernel::{Kernel, Refusal, Shared};
 pub use message::{Family, Message};

@@ -74,6 +74,12 @@ fn root(qdiscs: &[Found]) -> Option<&Found> {
 }
 
 impl Present {
+    /// Returns the state of a veth that has just been made.
+    pub fn of_new_veth(queues: u32) -> Present {
+        let link = Link { index: 0, kind: "veth".into(), tx_queues: queues, mtu: 1500, vlan_priorities: None };
+        Present { link, qdiscs: Vec::new(), filters: Vec::new(), neighbours: Vec::new(), channels: None }
+    }
+
     /// Returns the configured root.
     pub fn root(&self) -> Option<&Found> {
         root(&self.qdiscs)

@@ -17,6 +17,8 @@ const FULL_OFFLOAD: u32 = 1 << 1;
 const EXACT: u32 = 1 << 2;
 /// `TCA_TAPRIO_ATTR_LEAD`, of the same kernel: nanoseconds.
 const LEAD: u16 = 13;
+/// `TCA_TAPRIO_ATTR_THREAD`, of the same kernel: the number of the gate thread.
+const THREAD: u16 = 14;
 /// `TC_TAPRIO_CMD_SET_GATES`.
 const SET_GATES: u8 = 0;
 
@@ -42,6 +44,8 @@ pub(super) struct Running {
     pub now: Option<Schedule>,
     /// The gate list that follows at its base time.
     pub next: Option<Schedule>,
+    /// The thread that opens exact gates.
+    pub thread: Option<u32>,
 }
 
 impl PartialEq for Running {
@@ -79,7 +83,7 @@ impl Running {
         let schedule = self.next.as_ref().or(self.now.as_ref());
         // The kernel reports the limits of the gate list in force only.
         let old_limits = self.old_limits || self.next.is_some();
-        let limits = old_limits || limits(&self.max_sdu) == limits(&wanted.max_sdu);
+        let limits = old_limits || fit(&self.max_sdu, &wanted.max_sdu);
         self.has_frame_of(wanted)
             && is_mode(self.mode, wanted.mode)
             && limits
@@ -108,6 +112,17 @@ fn is_mode(found: Mode, wanted: Mode) -> bool {
     found == wanted || found == no_lead && matches!(wanted, Mode::Exact { .. })
 }
 
+/// Whether the limits that the kernel reports follow from the wanted ones. The kernel lowers a limit to the longest frame
+/// that fits into an interval of its class.
+fn fit(found: &[u32], wanted: &[u32]) -> bool {
+    let of = |limits: &[u32], class: usize| limits.get(class).copied().unwrap_or(0);
+    (0..found.len().max(wanted.len())).all(|class| match (of(found, class), of(wanted, class)) {
+        (found, wanted) if found == wanted => true,
+        (0, _) => false,
+        (found, wanted) => wanted == 0 || found < wanted,
+    })
+}
+
 /// Returns the limits without the zeros at the end.
 fn limits(max_sdu: &[u32]) -> &[u32] {
     let count = max_sdu.iter().rposition(|limit| *limit != 0).map_or(0, |last| last + 1);
@@ -132,7 +147,8 @@ fn nanos(length: Duration) -> u32 {
 pub(super) fn encode<Prev: Pusher>(taprio: &Taprio, to: PushAttrs<Prev>) {
     let options = encode_frame(taprio, to.nested_options_taprio());
     let mut options = encode_schedule(taprio, options);
-    for (class, limit) in (0..).zip(limits(&taprio.max_sdu)) {
+    // A zero takes back the limit of an earlier list.
+    for (class, limit) in (0..).zip(&taprio.max_sdu) {
         options = options.nested_tc_entry().push_index(class).push_max_sdu(*limit).end_nested();
     }
 }
@@ -209,7 +225,8 @@ pub(super) fn decode(options: &IterableTaprioAttrs<'_>) -> Option<Running> {
         Ok(_) => Some(decode_schedule(options)?),
         Err(_) => None,
     };
-    Some(Running { mode, clock, mapping, max_sdu: decode_limits(options)?, old_limits: false, now, next })
+    let thread = utils::find_attr(options.get_buf(), THREAD).and_then(utils::parse_u32);
+    Some(Running { mode, clock, mapping, max_sdu: decode_limits(options)?, old_limits: false, now, next, thread })
 }
 
 fn decode_schedule(attributes: &IterableTaprioAttrs<'_>) -> Option<Schedule> {
@@ -284,6 +301,12 @@ mod tests {
     use super::*;
     use crate::net::samples;
 
+    #[test]
+    fn the_kernel_lowers_limits() {
+        assert!(fit(&[0, 3482], &[]) && fit(&[0, 300], &[0, 400]) && fit(&[400], &[400, 0]));
+        assert!(!fit(&[0, 500], &[0, 400]) && !fit(&[], &[400]));
+    }
+
     /// Encodes, and returns what a dump of it would contain.
     fn reread(taprio: &Taprio) -> Running {
         let mut buffer = Vec::new();
@@ -302,7 +325,7 @@ mod tests {
             let running = reread(&wanted);
             assert!(running.is(&wanted), "{running:?}");
             assert_eq!(running.wanted(), Some(Taprio { max_sdu: vec![0, 1500], ..wanted.clone() }));
-            assert!(!running.is(&samples::taprio()));
+            assert!(!running.is(&Taprio { max_sdu: vec![0, 900], ..wanted.clone() }));
         }
     }
 

@@ -9,7 +9,7 @@ use super::fake::{self, Fake, INDEX};
 use super::kernel::Kernel;
 use super::samples;
 use super::wanted::{Classifier, Entry, Frames, GateClock, Leaf, Mapping, Mode, Root, Sizes, Taprio, Tree, Wanted};
-use super::{pending, propose, restart, swap, DeployFault, Deployment, Reason, Report, Shared, Target};
+use super::{pending, propose, propose_new, restart, swap, DeployFault, Deployment, Reason, Report, Shared, Target};
 
 fn us(us: i64) -> Duration {
     Duration::from_nanos(us * 1000)
@@ -284,6 +284,30 @@ fn a_device_that_was_left_closed_is_opened() {
     assert!(fake.borrow().closed());
     keep(&kernel, gates);
     assert!(!fake.borrow().closed());
+}
+
+#[test]
+fn a_killed_run_is_cleared() {
+    let (fake, kernel) = fake::shared(Fake::new(false));
+    let before = fake.borrow().state.clone();
+    let wanted = Wanted { queues: None, neighbours: Vec::new(), ..everything(with_leaves()) };
+    keep(&kernel, wanted);
+    assert_ne!(fake.borrow().state, before);
+    super::left::clear(&kernel, "eth1").unwrap();
+    assert_eq!(fake.borrow().state, before);
+    super::left::clear(&kernel, "eth1").unwrap();
+    assert_eq!(fake.borrow().state, before);
+}
+
+/// A veth that does not exist yet has the commands of one that was never configured.
+#[test]
+fn a_dry_run_needs_no_device() {
+    let (_, kernel) = fake::shared(Fake::new(false));
+    let wanted = Wanted { queues: None, ..everything(with_leaves()) };
+    let there = propose(&target(&kernel, wanted.clone())).unwrap().remove(0);
+    assert_eq!(propose_new(None, 4, &wanted).unwrap(), there);
+    let refused = propose_new(None, 1, &wanted).unwrap_err().to_string();
+    assert!(refused.contains("it has 1 transmit queues, and 2 are needed"), "{refused}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod memory;
 mod namespace;
 mod process;
 mod scheduling;
+mod socket;
 mod time;
 
 use std::io;
@@ -25,6 +26,7 @@ pub use process::{
     set_thread_name, signal, signal_on_parent_death, user,
 };
 pub use scheduling::{affinity, pin, policy_name, sched_attr, set_sched_attr, set_standing, SchedAttr, Standing};
+pub use socket::set_priority;
 pub use time::{cpu_clock, futex_wake, now, sleep, sleep_until, time_of, timespec};
 
 /// The id of a thread or process in the kernel.

@@ -94,6 +94,8 @@ object! {
             = "The instant at which the frame is ready, counted from the start of the sender's job. For a group it counts from the start of the period.";
         "period" period: Option<Duration>, optional "the period of the sender"
             = "Interval between two frames, counted from the epoch. Only for a group, and required without `windows`.";
+        "express" express: bool, optional "`false`"
+            = "Whether the sender uses a socket that passes no gate of its interface, see [Sockets that pass no gate](#sockets-that-pass-no-gate).";
     }
 }
 

@@ -28,6 +28,25 @@ impl Rules<'_> {
             self.known_way(path, network, flow);
         }
         self.deadline_of_flow(path, network, flow);
+        if flow.express && knows_from {
+            self.express(path, network, flow);
+        }
+    }
+
+    /// Checks that something times the frames of a socket that passes no gate.
+    fn express(&mut self, path: &str, network: &Network, flow: &Flow) {
+        let Flow { name, from, .. } = flow;
+        let has_windows = self.system.task(from).is_some_and(|task| task.supply.is_windows());
+        let gated = self.system.way(network, flow).into_iter().find(|interface| interface.gates.is_some());
+        let Some(interface) = gated.filter(|_| !has_windows) else { return };
+        let needs = [path, TASK_NAMES, GROUP_NAMES, INTERFACE_NAMES, "tasks", "groups"];
+        let interface = &interface.name;
+        let text = format!(
+            "flow `{name}`: an express socket passes no gate of interface `{interface}`, and `{from}` has no windows of \
+             a task that would time its frames"
+        );
+        self.add(format!("{path}.express"), &needs, text).hint =
+            Some("send them with an ordinary socket, or from a task with windows".into());
     }
 
     /// Checks that an end of a flow is a task or a group.

@@ -12,6 +12,7 @@ use macrotick_host::HostFailure;
 use macrotick_model::{Duration, GroupObservation, Load, Placed, Pool, System};
 
 use crate::backend::domains::Domains;
+use crate::backend::gates::{threads_of_group, Gates};
 use crate::error::NodeError;
 
 /// The control groups of all groups, in the order of the system. Dropping them takes the budgets back.
@@ -28,7 +29,11 @@ pub struct BudgetGroups {
 impl BudgetGroups {
     /// Gives all groups their budgets. If the system has windows, their table is installed already. Returns `None` if
     /// the system has no group.
-    pub fn prepare(system: &System, domains: Option<&Domains>) -> Result<Option<BudgetGroups>, NodeError> {
+    pub fn prepare(
+        system: &System,
+        domains: Option<&Domains>,
+        gates: Option<&Gates>,
+    ) -> Result<Option<BudgetGroups>, NodeError> {
         let Some(first) = system.servers().next() else { return Ok(None) };
         let controller = Controller::enable(&Owner::Group(first.name.clone()), Controller::CPU)?;
         let open = |group: &macrotick_model::Group| {
@@ -42,7 +47,9 @@ impl BudgetGroups {
             give(group, wanted)?;
             remarks.extend(group.bound(containers(system, |load| load.server() == Some(&wanted.name))));
             let names = kernel_threads::full_names(&wanted.kernel_threads, &wanted.cpus);
-            for thread in kernel_threads::find(group.owner(), names, &mut remarks)? {
+            let found = kernel_threads::find(group.owner(), names, &mut remarks)?;
+            let of_gates = threads_of_group(gates, &wanted.kernel_threads, group.owner(), &mut remarks);
+            for thread in found.into_iter().chain(of_gates) {
                 threads.push(ServedThread::new(group, thread, wanted.serve_fifo)?);
             }
         }

@@ -3,6 +3,7 @@
 pub mod budget_groups;
 pub mod dispatcher;
 pub mod domains;
+pub mod gates;
 pub mod kernel;
 pub mod lead;
 pub mod pools;

@@ -14,6 +14,7 @@ use macrotick_model::{CpuTable, Duration, Plan, Pool, PoolObservation, System};
 
 use crate::backend::budget_groups::{containers, BudgetGroups};
 use crate::backend::domains::Domains;
+use crate::backend::gates::{bind_threads, Gates};
 use crate::backend::kernel::InstalledTable;
 use crate::error::NodeError;
 
@@ -87,6 +88,7 @@ impl Pools {
         &mut self,
         plan: &Plan,
         table: &InstalledTable,
+        gates: Option<&Gates>,
         is_wanted: &dyn Fn(&Pool) -> bool,
     ) -> Result<(), NodeError> {
         let wanted = plan.system.pools().filter(|pool| is_wanted(pool));
@@ -94,10 +96,16 @@ impl Pools {
             let Some(cpu) = cpu_of(plan, &pool) else { continue };
             let cpus = [cpu];
             let names = kernel_threads::full_names(&pool.kernel_threads, &cpus);
-            for (tid, name) in kernel_threads::find(&Owner::Pool(pool.name.clone()), names, &mut self.remarks)? {
+            let owner = Owner::Pool(pool.name.clone());
+            for (tid, name) in kernel_threads::find(&owner, names, &mut self.remarks)? {
                 table.bind_thread(tid, &name, &pool.name)?;
                 self.threads.insert(tid, pool.name.clone());
             }
+            bind_threads(gates, &pool.kernel_threads, cpu, &owner, &mut self.remarks, &mut |tid, name| {
+                table.bind_thread(tid, name, &pool.name)?;
+                self.threads.insert(tid, pool.name.clone());
+                Ok(())
+            })?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A plan decoded for one host and one backend. All checks are here, before anything on the host changes.
 
+pub mod network;
 pub mod options;
 pub mod program;
 #[cfg(test)]
@@ -106,9 +107,6 @@ impl Deployment {
         decode_groups(plan, options.backend)?;
         decode_domains(plan, options.backend)?;
         decode_partition(plan, options.backend)?;
-        if let Some(list) = plan.gates.first() {
-            return Err(NodeError::Gates(list.interface.clone()));
-        }
         plan.system.pools().try_for_each(|pool| decode_pool(plan, &pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
         let (mut tasks, mut remarks) = (Vec::new(), Vec::new());

@@ -34,6 +34,11 @@ pub enum ChangeFault {
     /// The runner makes network namespaces only at the start.
     #[error("the network namespaces are made at the start, and the new ones differ: run `macrotick stop` first")]
     Namespaces,
+    /// The runner configures the devices of interfaces only at the start.
+    #[error(
+        "interfaces and traffic classes are set up at the start, and the new ones differ: run `macrotick stop` first"
+    )]
+    Network,
     /// The runner sets up the host only at the start.
     #[error("the host is set up at the start, and the new profile differs: run `macrotick stop` first")]
     Profile,
@@ -83,6 +88,7 @@ impl ChangeFault {
             ChangeFault::Windows { .. }
             | ChangeFault::Clock { .. }
             | ChangeFault::Namespaces
+            | ChangeFault::Network
             | ChangeFault::Groups
             | ChangeFault::Profile
             | ChangeFault::Reservations

@@ -183,12 +183,6 @@ pub enum NodeError {
          `partition: false` to the profile"
     )]
     PartitionBackend(Backend),
-    /// The plan has gate lists.
-    #[error(
-        "interface `{0}` has gates, and this version plans and checks gates without deploying them: remove `gates` to \
-         run the rest"
-    )]
-    Gates(String),
     /// The CPUs of a task or group are on both sides of the border of an isolated partition.
     #[error("`{name}` has the CPUs {cpus}, and the profile isolates CPU {isolated}: threads do not move between them")]
     StraddlesPartition {
@@ -345,7 +339,6 @@ impl NodeError {
             | NodeError::SupplyBackend { .. }
             | NodeError::GroupBackend { .. }
             | NodeError::PartitionBackend(_)
-            | NodeError::Gates(_)
             | NodeError::StraddlesPartition { .. }
             | NodeError::Straddles { .. } => true,
             NodeError::CpuOffline { .. }

@@ -35,7 +35,6 @@ fn about_the_plan() -> Vec<NodeError> {
         NodeError::SupplyBackend { task: name(), backend },
         NodeError::GroupBackend { group: name(), load: name(), backend },
         NodeError::PartitionBackend(Backend::User),
-        NodeError::Gates(name()),
         NodeError::StraddlesPartition { name: name(), cpus: cpus(), isolated: cpus() },
         NodeError::Straddles { name: name(), cpus: cpus(), domain: cpus() },
         NodeError::ChangeRefused { text: name(), wrong_input: true },

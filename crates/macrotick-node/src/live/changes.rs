@@ -22,6 +22,9 @@ pub struct Changes {
     pub lead_after: Duration,
     /// The switch of the tables. `None`: the table stayed unchanged.
     pub switch: Option<Switch>,
+    /// The interfaces with another gate list. All lists change at one instant, and so does the table.
+    #[serde(default)]
+    pub gates: Vec<String>,
     /// Problems that did not stop the change.
     pub remarks: Vec<String>,
 }
@@ -29,7 +32,7 @@ pub struct Changes {
 impl Changes {
     /// Returns whether nothing changed.
     pub fn is_empty(&self) -> bool {
-        changes_nothing(self.switch.is_some(), &self.items)
+        changes_nothing(self.switch.is_some(), &self.items) && self.gates.is_empty()
     }
 }
 

@@ -4,6 +4,7 @@
 use macrotick_model::{CpuSet, Duration, OnMiss, Placed, Plan, Pool, System, Task, Window, Workload};
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::network::{other_gates, priority_of};
 use crate::error::ChangeFault;
 use crate::live::possible::{self, Condition};
 
@@ -82,6 +83,8 @@ pub struct Difference {
     pub items: Vec<Item>,
     /// Whether the kernel gets a new table.
     pub swaps: bool,
+    /// The interfaces with another gate list.
+    pub gates: Vec<String>,
 }
 
 impl Difference {
@@ -95,8 +98,10 @@ impl Difference {
         possible::refuse(running, wanted, &|name| condition(Kind::Task, name))?;
         // A task without windows stays unchanged, or `refuse` has rejected the change.
         let is_reserved = |task: &Task| task.reservation().is_some();
+        let priority = |plan: &Plan, task: &Task| priority_of(&plan.system, &task.name);
         let same_task = |old: &Task, new: &Task| {
-            is_reserved(new) || (is_same_program(old, new) && condition(Kind::Task, &old.name) == Condition::Sound)
+            let same_program = is_same_program(old, new) && priority(running, old) == priority(wanted, new);
+            is_reserved(new) || (same_program && condition(Kind::Task, &old.name) == Condition::Sound)
         };
         let (old, new) = (&running.system, &wanted.system);
         let pick = |item| describe(running, wanted, item);
@@ -116,7 +121,7 @@ impl Difference {
         items.extend(processes.map(|(name, fate)| pick((Kind::Process, name, fate))));
         // The sort is stable: it moves the removed parts to the end.
         items.sort_by_key(|item| item.fate == Fate::Removed);
-        Ok(Difference { items, swaps: has_other_table(running, wanted) })
+        Ok(Difference { items, swaps: has_other_table(running, wanted), gates: other_gates(running, wanted) })
     }
 
     /// Returns the effect on a part.

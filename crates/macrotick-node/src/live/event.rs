@@ -1,6 +1,6 @@
 //! The events that a supervisor reports to its caller.
 
-use macrotick_model::Instant;
+use macrotick_model::{GatesInForce, Instant};
 
 use crate::live::changes::Changes;
 
@@ -9,6 +9,8 @@ use crate::live::changes::Changes;
 pub enum Event {
     /// The deployment runs from this instant on (`CLOCK_MONOTONIC`).
     Started(Instant),
+    /// These gates are in force.
+    Gates(Vec<GatesInForce>),
     /// The deployment was changed.
     Changed(Changes),
     /// A change was refused for this reason.

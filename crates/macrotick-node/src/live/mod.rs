@@ -90,6 +90,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let (run, epoch) = run::begin(deployment, &options, &signals, &mut || {})?;
     rescuer.iter().for_each(Rescuer::rest);
     tell(Event::Started(epoch));
+    run.gates.iter().for_each(|gates| tell(Event::Gates(gates.in_force().to_vec())));
     let guard = Guard::new(&run);
     let (watch, measured) = (Watch::new(&run), run.lead.and_then(|lead| lead.needed));
     let set = run.settings.as_ref().map_or(&[][..], Held::set);

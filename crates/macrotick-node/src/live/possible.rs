@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use macrotick_model::{Group, Plan, Pool};
 
+use crate::deployment::network::fixed as fixed_network;
 use crate::error::ChangeFault;
 
 /// The condition of a running task or process.
@@ -29,6 +30,9 @@ pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Conditi
     }
     if old.namespaces != new.namespaces {
         return Err(ChangeFault::Namespaces);
+    }
+    if fixed_network(running) != fixed_network(wanted) {
+        return Err(ChangeFault::Network);
     }
     if old.profile != new.profile {
         return Err(ChangeFault::Profile);

@@ -222,6 +222,7 @@ impl Live<'_> {
     pub(super) fn tell_state(&mut self) {
         let surplus = self.remarks.len().saturating_sub(MOST_REMARKS);
         self.remarks.drain(..surplus);
+        self.state.gates = self.run.gates.as_ref().map_or_else(Vec::new, |gates| gates.in_force().to_vec());
         self.state.promised = guard::groups(&self.run).into_iter().cloned().collect();
         self.state.remarks = [&self.remarks, self.watch.remarks()].concat();
         self.directory.tell(&self.state);
@@ -252,7 +253,7 @@ impl Live<'_> {
     }
 }
 
-/// Describes a deployment for the state file, without promises and remarks.
+/// Describes a deployment for the state file, without gates, promises and remarks.
 pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -> Deployed {
     let system = &deployment.plan.system;
     Deployed {
@@ -264,6 +265,7 @@ pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -
         reserved: system.reserved().map(|(task, _)| task.clone()).collect(),
         changes,
         coming: None,
+        gates: Vec::new(),
         promised: Vec::new(),
         remarks: Vec::new(),
     }

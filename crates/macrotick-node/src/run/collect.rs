@@ -73,6 +73,7 @@ pub fn collect(mut run: Run, epoch: Instant, outcome: Outcome) -> Result<Observa
         },
         lead: run.lead,
         clock,
+        gates: run.gates.as_ref().map_or_else(Vec::new, |gates| gates.in_force().to_vec()),
         duration: outcome.duration,
         tasks,
         pools,

@@ -34,6 +34,7 @@ use macrotick_model::{Backend, CpuSet, Duration, Instant, Observation, Plan, Sys
 
 use crate::backend::budget_groups::BudgetGroups;
 use crate::backend::domains::Domains;
+use crate::backend::gates::Gates;
 use crate::backend::kernel::InstalledTable;
 use crate::backend::lead::{self, Found};
 use crate::backend::pools::Pools;
@@ -138,6 +139,7 @@ fn prepare<'a>(deployment: Deployment, options: &'a RunOptions, signals: &Signal
     let network = Network::prepare(&deployment.plan.system)?;
     let mut found = Vec::new();
     let profile = profile::take(&deployment, options, &mut found)?;
+    let gates = Gates::deploy(&deployment.plan, network.as_ref(), deployment.backend)?;
     let mut run = Run {
         deployment,
         options,
@@ -148,6 +150,7 @@ fn prepare<'a>(deployment: Deployment, options: &'a RunOptions, signals: &Signal
         pools: None,
         groups: None,
         domains: None,
+        gates,
         network,
         lead: None,
         discipline: None,
@@ -191,7 +194,7 @@ fn install_table(run: &mut Run) -> Result<(), NodeError> {
         run.discipline = Some(Discipline::read().map_err(NodeError::system("reading the state of the clock"))?);
     }
     run.pools = Pools::prepare(plan, run.domains.as_ref())?;
-    run.groups = BudgetGroups::prepare(&plan.system, run.domains.as_ref())?;
+    run.groups = BudgetGroups::prepare(&plan.system, run.domains.as_ref(), run.gates.as_ref())?;
     Ok(())
 }
 

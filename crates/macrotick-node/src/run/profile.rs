@@ -1,12 +1,14 @@
 //! The set-up of the host for a run (`profile` of the description).
 
 use macrotick_host::lock::Lock;
+use macrotick_host::net::left;
 use macrotick_host::profile::{self, InForce, Request};
 use macrotick_host::settings::Holder;
 use macrotick_host::sys::{self, Standing};
-use macrotick_host::{cgroup, HostFailure};
+use macrotick_host::{cgroup, network, HostFailure};
 use macrotick_model::{Backend, Plan};
 
+use crate::backend::gates;
 use crate::deployment::options::{HostSettings, RunOptions};
 use crate::deployment::Deployment;
 use crate::error::NodeError;
@@ -43,15 +45,20 @@ fn request<'a>(deployment: &'a Deployment, online: &'a [u32]) -> Request<'a> {
     Request { system: &deployment.plan.system, backend: deployment.backend, priorities, online }
 }
 
-/// Returns the commands of a shell that set up this host for the profile of a plan. Changes nothing.
-pub fn profile_commands(plan: &Plan, options: &RunOptions) -> Result<Vec<String>, NodeError> {
+/// Returns the commands of a shell that set up this host for a plan: for its namespaces, its profile and its interfaces.
+/// Changes nothing.
+pub fn set_up_commands(plan: &Plan, options: &RunOptions) -> Result<Vec<String>, NodeError> {
     let online = sys::online_cpus()?;
     let deployment = Deployment::decode(plan, options, &online)?;
-    Ok(profile::commands(&request(&deployment, &online))?)
+    let mut commands = network::commands(&plan.system);
+    commands.extend(profile::commands(&request(&deployment, &online))?);
+    commands.extend(gates::commands(plan, options.backend)?);
+    Ok(commands)
 }
 
 /// Restores the host after a killed run. The lock ensures that no other run uses the control groups.
-pub fn restore_left(_lock: &Lock) {
+pub fn restore_left(lock: &Lock) {
+    left::remove_left(lock);
     if profile::settle() {
         cgroup::remove_left();
     }
@@ -95,10 +102,10 @@ mod tests {
     #[test]
     fn the_commands_are_those_of_the_plan() {
         let (mut deployment, options) = deployment(SetUp::None, Backend::Fifo);
-        assert_eq!(profile_commands(&deployment.plan, &options).unwrap(), [""; 0]);
+        assert_eq!(set_up_commands(&deployment.plan, &options).unwrap(), [""; 0]);
         let absent = vec!["no-such-dev".into()];
         deployment.plan.system.profile = Some(Profile { devices: absent, ..Profile::like(SetUp::RealTime) });
-        let refused = profile_commands(&deployment.plan, &options).unwrap_err().to_string();
+        let refused = set_up_commands(&deployment.plan, &options).unwrap_err().to_string();
         assert!(refused.starts_with("profile: there is no network device `no-such-dev` (`devices`): "), "{refused}");
     }
 }

@@ -11,6 +11,7 @@ use macrotick_model::{Duration, LeadInForce};
 use crate::backend::budget_groups::BudgetGroups;
 use crate::backend::dispatcher::Dispatcher;
 use crate::backend::domains::Domains;
+use crate::backend::gates::Gates;
 use crate::backend::kernel::InstalledTable;
 use crate::backend::pools::Pools;
 use crate::deployment::options::RunOptions;
@@ -48,6 +49,9 @@ pub struct Run<'a> {
     pub groups: Option<BudgetGroups>,
     /// The domains under the backend `kernel`, if tasks of SCHED_DEADLINE need any. Drops after the processes in them.
     pub domains: Option<Domains>,
+    /// The gates and traffic classes of interfaces, if the system has any. Drops after the processes and the table, and
+    /// before the profile and the namespaces.
+    pub gates: Option<Gates>,
     /// The set-up of the host, if the system has a profile. Drops after the processes, and before the network devices.
     pub profile: Option<InForce>,
     /// The network namespaces, if the system has any. Drops after the processes in them.
@@ -77,7 +81,8 @@ impl Run<'_> {
         let pools = self.pools.as_ref().map_or(&[][..], Pools::remarks);
         let groups = self.groups.as_ref().map_or(&[][..], BudgetGroups::remarks);
         let profile = self.profile.as_ref().map_or(&[][..], InForce::remarks);
-        [&self.found, profile, pools, groups, lacking].concat()
+        let gates = self.gates.as_ref().map_or(&[][..], Gates::remarks);
+        [&self.found, profile, gates, pools, groups, lacking].concat()
     }
 
     /// Calls `keep` for each control group, to look after its settings.

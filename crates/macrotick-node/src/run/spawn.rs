@@ -7,6 +7,7 @@ use macrotick_host::{cgroup, network};
 use macrotick_model::{CpuSet, Duration, Load, Placed, Program, Workload};
 
 use crate::block::{abi, Block, BlockSpec};
+use crate::deployment::network::priority_of;
 use crate::deployment::{Deployment, ProcessDeployment, TaskDeployment};
 use crate::error::NodeError;
 use crate::process::child::{Child, Launch, SELF};
@@ -48,6 +49,7 @@ pub fn spawn_task(
         seed: run.options.seed,
         draws: draws(deployed),
         on_miss: task.on_miss,
+        priority: priority_of(&deployment.plan.system, &task.name),
     };
     let program = match &task.run {
         Workload::Program(program) => program.clone(),

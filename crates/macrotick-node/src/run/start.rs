@@ -39,8 +39,11 @@ pub fn start(run: &mut Run, signals: &Signals, delay: Duration) -> Result<Instan
         let each = run.tasks.iter().zip(&run.deployment.tasks).filter(|(_, deployed)| deployed.is_windowed());
         each.map(|(child, _)| child).try_for_each(|child| bind(table, child, run.options.ready_limit))?;
         if let Some(pools) = &mut run.pools {
-            pools.bind_kernel_threads(&run.deployment.plan, table, &|_| true)?;
+            pools.bind_kernel_threads(&run.deployment.plan, table, run.gates.as_ref(), &|_| true)?;
         }
+    }
+    begin_gates(run, epoch, delay)?;
+    if let Some(table) = &run.table {
         epoch = start_table(run, table, epoch, delay)?;
     }
     if run.deployment.backend == Backend::User {
@@ -62,6 +65,16 @@ pub fn start(run: &mut Run, signals: &Signals, delay: Duration) -> Result<Instan
         return Err(NodeError::EpochPassed { late, delay });
     }
     Ok(epoch)
+}
+
+/// Lets the gate lists start at the epoch, which is on the clock of the table.
+fn begin_gates(run: &Run, epoch: Instant, delay: Duration) -> Result<(), NodeError> {
+    let Some(gates) = &run.gates else { return Ok(()) };
+    let begun = gates.begin(epoch.as_nanos());
+    match Duration::from_nanos(gates.now() - epoch.as_nanos()) {
+        late if begun.is_err() && late >= Duration::ZERO => Err(NodeError::EpochPassed { late, delay }),
+        _ => begun,
+    }
 }
 
 /// Starts the table at an epoch on its clock. Returns the epoch on `CLOCK_MONOTONIC`.

@@ -26,6 +26,8 @@ pub(crate) struct TaskSpec {
     pub draws: u32,
     /// The reaction to a miss.
     pub on_miss: OnMiss,
+    /// The priority of its frames (`SO_PRIORITY`).
+    pub priority: Option<u8>,
 }
 
 /// The reason why a task's process ended by itself.
@@ -98,6 +100,8 @@ fn run(spec: &TaskSpec) -> Result<(), TaskError> {
             let work = Work::draw(spec, spin);
             let socket = UdpSocket::bind("0.0.0.0:0").map_err(address(to))?;
             socket.connect(to).map_err(address(to))?;
+            let prioritised = spec.priority.map_or(Ok(()), |priority| sys::set_priority(&socket, priority.into()));
+            prioritised.map_err(|error| TaskError::Call("set the priority of its frames", error))?;
             serve(|job| {
                 work.run(job);
                 // A missing receiver is no error of the sender.
@@ -194,6 +198,7 @@ mod tests {
             seed,
             draws: 5,
             on_miss: OnMiss::Resume,
+            priority: None,
         };
         assert_eq!(Work::draw(&spec(1), &time).0, Work::draw(&spec(1), &time).0);
         assert_ne!(Work::draw(&spec(1), &time).0, Work::draw(&spec(2), &time).0);

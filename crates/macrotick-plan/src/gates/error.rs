@@ -57,6 +57,23 @@ pub enum GateError {
         /// The cycle.
         cycle: Duration,
     },
+    /// The frames of an express socket meet others.
+    #[error(
+        "flow `{flow}` of `{sender}`: its express socket passes no gate, and interface `{interface}` is not free for \
+         the {length} from {from} on"
+    )]
+    Express {
+        /// The flow.
+        flow: String,
+        /// The sending task.
+        sender: String,
+        /// The interface.
+        interface: String,
+        /// The time in which the frame may be on the link.
+        length: Duration,
+        /// The start of this time.
+        from: Duration,
+    },
     /// A slot of a group fits nowhere.
     #[error(
         "the slots of group `{group}` on interface `{interface}`, {length} of every {period}, {}",
@@ -127,7 +144,7 @@ impl GateError {
                 let key = if matches!(rule, Late::Deadline(_)) { "deadline" } else { "to" };
                 Some(format!("network.flows[{index}].{key}"))
             }
-            GateError::NoInterval { flow, .. } => {
+            GateError::NoInterval { flow, .. } | GateError::Express { flow, .. } => {
                 let index = network.flows.iter().position(|one| one.name == *flow)?;
                 Some(format!("network.flows[{index}].name"))
             }
@@ -157,6 +174,7 @@ impl GateError {
                 "set an `offset` of the receiver, or of the sender, so that the receiver starts after the frame"
             }
             GateError::NoInterval { .. } => "leave more of the link free",
+            GateError::Express { .. } => "let other frames be ready outside the windows of the sender",
             GateError::Slot { .. } => "set another `offset`, or shorter slots",
             GateError::Sync { .. } => "set a longer `length` of `clock: {tai: ...}`",
             GateError::Cycle { .. } => "choose periods with a shorter common multiple",

@@ -9,6 +9,8 @@ use super::Late;
 pub(super) struct Frame<'a> {
     pub flow: &'a Flow,
     pub ready: Duration,
+    /// The frame leaves up to this much earlier, and no gate holds it: its sender has an express socket.
+    pub early: Duration,
     /// The latest instant at which the last interface may have sent it.
     pub limit: Duration,
     /// The rule with this limit.
@@ -20,13 +22,13 @@ pub(super) fn frames<'a>(plan: &Plan, flow: &'a Flow) -> Vec<Frame<'a>> {
     let receiver = flow.to.as_ref().filter(|to| plan.system.task(to).is_some_and(|task| task.supply.is_windows()));
     let starts: Vec<Duration> =
         receiver.map_or_else(Vec::new, |to| plan.jobs(to).iter().map(|job| job.nominal).collect());
-    let frame = |ready: Duration| {
+    let frame = |(early, ready): (Duration, Duration)| {
         let deadline = ready + flow.deadline;
         let (limit, rule) = match (next(&starts, ready, plan.cycle), receiver) {
             (Some(start), Some(to)) if start < deadline => (start, Late::Receiver(to.clone())),
             _ => (deadline, Late::Deadline(flow.deadline)),
         };
-        Frame { flow, ready, limit, rule }
+        Frame { flow, ready, early, limit, rule }
     };
     ready(plan, flow).into_iter().map(frame).collect()
 }
@@ -40,12 +42,19 @@ fn next(instants: &[Duration], from: Duration, cycle: Duration) -> Option<Durati
     instants.iter().map(after).min()
 }
 
-/// Returns the instants at which the frames of one cycle are ready.
-fn ready(plan: &Plan, flow: &Flow) -> Vec<Duration> {
+/// Returns the instants at which the frames of one cycle are ready, each with the time by which it may leave earlier.
+fn ready(plan: &Plan, flow: &Flow) -> Vec<(Duration, Duration)> {
     if plan.system.task(&flow.from).is_some() {
         let jobs = plan.jobs(&flow.from);
-        return jobs.iter().map(|job| flow.after.map_or(job.deadline, |after| job.nominal + after)).collect();
+        let ready = |nominal: Duration, deadline: Duration| flow.after.map_or(deadline, |after| nominal + after);
+        let early = |nominal: Duration, ready: Duration| if flow.express { ready - nominal } else { Duration::ZERO };
+        let each = jobs.iter().map(|job| (job.nominal, ready(job.nominal, job.deadline)));
+        return each.map(|(nominal, ready)| (early(nominal, ready), ready)).collect();
     }
+    ready_of_group(plan, flow).into_iter().map(|ready| (Duration::ZERO, ready)).collect()
+}
+
+fn ready_of_group(plan: &Plan, flow: &Flow) -> Vec<Duration> {
     let group = plan.system.groups.iter().find(|group| group.name == flow.from);
     let windows = group.and_then(|group| group.windows.as_ref());
     let Some(period) = flow.period.or(windows.map(|windows| windows.period)) else { return Vec::new() };

@@ -46,6 +46,8 @@ pub(crate) fn with_gates(
     may_move: bool,
     solve: impl Fn(&System) -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
+    let bare = thread::without_added(system);
+    let system = &bare;
     let Some(network) = &system.network else { return solve(system) };
     let mut earliest: BTreeMap<String, Duration> = BTreeMap::new();
     let mut refused: Option<GateError> = None;

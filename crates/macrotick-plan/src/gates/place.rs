@@ -52,7 +52,8 @@ pub(super) fn place<'a>(plan: &Plan, network: &'a Network) -> Result<Placement<'
         .zip(&ways)
         .flat_map(|(flow, way)| frames(plan, flow).into_iter().map(|frame| (frame, way.as_slice())))
         .collect();
-    frames.sort_by_key(|(frame, _)| frame.ready);
+    // Frames of an express socket cannot wait for an interval.
+    frames.sort_by_key(|(frame, _)| (frame.early == Duration::ZERO, frame.ready));
     let in_slot = |flow: &Flow, interface: &Interface| {
         each.iter().any(|(slot, there)| belongs(slot, flow) && there.name == interface.name)
     };
@@ -186,9 +187,12 @@ impl<'a> Placement<'a> {
 
     /// Sends a frame over its interfaces.
     fn frame(&mut self, frame: &Frame<'a>, way: &[&'a Interface]) -> Result<(), GateError> {
-        let mut at = frame.ready;
+        let (mut at, mut early) = (frame.ready, frame.early);
         for interface in way {
-            at = self.hop(frame.flow, interface, at + interface.path)?;
+            at = match std::mem::take(&mut early) {
+                Duration::ZERO => self.hop(frame.flow, interface, at + interface.path)?,
+                early => self.express(frame.flow, interface, at + interface.path, early)?,
+            };
         }
         match way.last() {
             Some(interface) if at > frame.limit => Err(GateError::Late {
@@ -220,6 +224,32 @@ impl<'a> Placement<'a> {
             ready: at,
             cycle: self.used_cycle(interface),
         })
+    }
+
+    /// Keeps the interface free for a frame that no gate holds, from `early` before `at` on. Returns the instant at which
+    /// the frame is sent at the latest.
+    fn express(
+        &mut self,
+        flow: &Flow,
+        interface: &'a Interface,
+        at: Duration,
+        early: Duration,
+    ) -> Result<Duration, GateError> {
+        let (from, length) = (at - early, early + interface.frame_time(flow.size));
+        let start = match &interface.gates {
+            None => Some(from),
+            Some(Gates::Given(entries)) => open(entries, &flow.class, from, length),
+            Some(Gates::Planned) => self.circles[interface.name.as_str()].earliest(from, length),
+        };
+        if start != Some(from) {
+            let (flow, sender, interface) = (flow.name.clone(), flow.from.clone(), interface.name.clone());
+            return Err(GateError::Express { flow, sender, interface, length, from });
+        }
+        if interface.is_planned() {
+            let circle = self.circles.get_mut(interface.name.as_str()).expect("gates are planned");
+            circle.take(from, length, &flow.class);
+        }
+        Ok(from + length)
     }
 
     fn used_cycle(&self, interface: &Interface) -> Duration {

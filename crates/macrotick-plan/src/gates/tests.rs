@@ -274,6 +274,49 @@ fn a_gate_thread_has_windows_around_its_gates() {
     assert_eq!(plan.system.groups.len(), 1);
 }
 
+/// The system of a plan has the group that the planner has added.
+#[test]
+fn a_plan_that_is_planned_again_is_the_same() {
+    let left = LEFT.replace("gates", "lead: 20us, gates");
+    let text = pair(&left, &flow("deadline: 100us"));
+    let given = "table:\n  - {task: s, cpu: 0, offset: 100us, length: 100us, activate: true, deadline: true}\n  \
+                 - {task: r, cpu: 0, offset: 400us, length: 100us, activate: true, deadline: true}\n";
+    for text in [text.clone(), format!("{given}{text}")] {
+        let first = planned(&text);
+        assert_eq!(first.system.groups.len(), 1);
+        let again = plan(&first.system, Solver::default_for(&first.system)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again, first);
+    }
+    // A group of the description is not one of them.
+    let own = "groups:\n  - {name: gate-left, windows: {period: 1ms, length: 50us}, kernel-threads: [gate/left]}\n";
+    let first = planned(&format!("{own}{text}"));
+    assert_eq!(first.system.groups[0].windows.as_ref().map(|own| own.length), Some(Duration::from_micros(50)));
+    assert_eq!(
+        plan(&first.system, Solver::default_for(&first.system)).unwrap_or_else(|error| panic!("{error}")),
+        first
+    );
+}
+
+#[test]
+fn an_express_socket_has_the_link_while_its_sender_runs() {
+    let plan = planned(&pair(LEFT, &flow("deadline: 50us, express: true")));
+    // The sender has the CPU from 100 us to 200 us, and the frame takes 8160 ns.
+    let own = gates(&plan, "left");
+    assert!(own.contains(&"100us .. 208160ns 108160ns high".to_owned()), "{own:?}");
+    // Two such senders cannot run at the same time.
+    let meets = "    - {name: g, from: r, to: s, size: 1000B, class: high, deadline: 900us, via: [left]}\n";
+    let both = format!("{}{}", flow("deadline: 50us, express: true"), meets.replace("via", "express: true, via"));
+    let text = pair(LEFT, &both)
+        .replace("offset: 400us", "offset: 150us")
+        .replace("jitter: 0us, namespace: right", "jitter: 0us, cpu: 1, namespace: right");
+    let (at, said) = refused(&text.replace("system: s", "system: s\ncpus: [0, 1]"));
+    assert_eq!(at, "network.flows[1].name");
+    assert!(
+        said.contains("`g` of `r`: its express socket passes no gate, and interface `left` is not free for"),
+        "{said}"
+    );
+}
+
 /// A random system of senders, receivers, slots and links.
 fn random(seed: u64) -> String {
     let mut random = SplitMix64::new(seed);

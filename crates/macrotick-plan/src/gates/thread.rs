@@ -103,6 +103,33 @@ fn is_served(system: &System, interface: &str) -> bool {
     system.groups.iter().any(|group| group.kernel_threads.iter().any(is_it))
 }
 
+/// Returns the system without the groups that [`add`] has added. The system of a plan has them, and it can be planned
+/// again.
+pub(super) fn without_added(system: &System) -> System {
+    let mut bare = system.clone();
+    bare.groups.retain(|group| !is_added(system, group));
+    bare
+}
+
+/// Whether [`add`] has added the group. One by hand with the same name, keys and thread is as good as added, unless a
+/// table by hand has its windows.
+fn is_added(system: &System, group: &Group) -> bool {
+    let [GroupThread::Gate(interface)] = group.kernel_threads.as_slice() else { return false };
+    let others: Vec<Group> = system.groups.iter().filter(|other| other.name != group.name).cloned().collect();
+    let (Some(windows), [cpu]) = (&group.windows, group.cpus.as_slice()) else { return false };
+    let name = free_name(&System { groups: others, ..system.clone() }, interface);
+    let by_hand = system.table.iter().flatten().any(|window| window.task == group.name);
+    !by_hand && *group == gate_group(name, *cpu, interface, windows.period, windows.length)
+}
+
+fn gate_group(name: String, cpu: u32, interface: &str, cycle: Duration, length: Duration) -> Group {
+    Group {
+        windows: Some(Windows { order: PoolOrder::Fifo, slack: true, ..Windows::new(cycle, length) }),
+        kernel_threads: vec![GroupThread::Gate(interface.into())],
+        ..Group::named(name, vec![cpu])
+    }
+}
+
 /// Returns the time of a CPU that its windows, their leads, and sync windows have.
 fn taken(plan: &Plan, cpu: u32) -> Vec<Span> {
     let lead = crate::demand::lead(&plan.system);
@@ -136,12 +163,7 @@ pub(super) fn add(plan: &mut Plan, threads: Threads) {
         let table = &mut plan.tables[table];
         table.windows.extend(spans.into_iter().map(|(from, to)| Window::new(&name, from, to - from)));
         table.windows.sort_by_key(|window| window.offset);
-        let windows = Windows { order: PoolOrder::Fifo, slack: true, ..Windows::new(plan.cycle, length) };
-        plan.system.groups.push(Group {
-            windows: Some(windows),
-            kernel_threads: vec![GroupThread::Gate(interface)],
-            ..Group::named(name, vec![cpu])
-        });
+        plan.system.groups.push(gate_group(name, cpu, &interface, plan.cycle, length));
     }
 }
 

@@ -32,12 +32,13 @@ pub(super) fn banner(report: &Report) -> String {
     let reasons = if report.verdict.reasons.is_empty() { String::new() } else { list(&report.verdict.reasons) };
     format!(
         "<div class=\"{class}\"><strong>{word}</strong><span class=\"line\">{}</span>\n{reasons}\
-         <p class=\"tier\">Tier: {}.<br>{}{}{}{}</p></div>\n",
+         <p class=\"tier\">Tier: {}.<br>{}{}{}{}{}</p></div>\n",
         escape(&words::verdict_line(report)),
         escape(&words::tier_of(report)),
         escape(&place(report)),
         words::clock(report).map(|clock| format!("<br>Clock: {}.", escape(&clock))).unwrap_or_default(),
         words::lead(report).map(|lead| format!("<br>Lead: {}.", escape(&lead))).unwrap_or_default(),
+        words::gates(&report.gates).iter().map(|gates| format!("<br>Gates: {}.", escape(gates))).collect::<String>(),
         words::latencies(report).map(|text| format!("<br><b>{}.</b>", escape(text))).unwrap_or_default(),
     )
 }

@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use macrotick_model::{Load, Plan, Program, Workload};
-use macrotick_node::Event;
+use macrotick_model::{Backend, Load, Plan, Program, Workload};
+use macrotick_node::{Event, RunOptions};
 use macrotick_report::output;
 
 use super::report::terminal_width;
-use super::tell_verdict;
+use super::{run, tell_verdict};
 use crate::args::ApplyArgs;
 use crate::changes::{self, seconds};
 use crate::error::CliError;
@@ -27,6 +27,9 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
     }
     let directory = std::env::current_dir().map_err(|source| CliError::Read { path: ".".into(), source })?;
     anchor(&mut plan, &directory);
+    if args.dry_run {
+        return run::dry_run(&plan, &RunOptions::new(Backend::Kernel));
+    }
     if let Some(changes) = macrotick_node::change(&plan)? {
         let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
         output::print(changes::describe(&changes, colour, terminal_width()));
@@ -69,6 +72,7 @@ fn tell(plan: &Plan, event: &Event) {
             );
             service::notify("READY=1");
         }
+        Event::Gates(gates) => macrotick_report::describe_gates(gates).iter().for_each(output::print_line),
         Event::Changed(changes) => output::print(changes::describe(changes, false, usize::MAX)),
         Event::Refused(why) => output::print_line(format_args!("change refused: {why}")),
         Event::Remark(text) => output::print_line(text),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{GuestJob, Lab};
 use macrotick_model::{Backend, Observation, Plan, ProcessOutput};
+use macrotick_node::RunOptions;
 use macrotick_report::{output, Report};
 
 use super::{lab, report};
@@ -19,8 +20,11 @@ use crate::Outcome;
 /// Plans, deploys, runs, observes and reports.
 pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     let plan = plan_from(&args.input)?;
-    if args.lab && args.lab_options.dry_run {
-        return lab::dry_run(&job(args, &plan)?);
+    if args.lab_options.dry_run {
+        return match args.lab {
+            true => lab::dry_run(&job(args, &plan)?),
+            false => dry_run(&plan, &observe::options(&args.dispatch)),
+        };
     }
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
@@ -42,6 +46,16 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     output::print_line(format_args!("trace: {}, for https://ui.perfetto.dev", trace.display()));
     tell_output(&directory, &observation);
     Ok(report::outcome(&report))
+}
+
+/// Prints the commands that set up this host for a plan.
+pub(super) fn dry_run(plan: &Plan, options: &RunOptions) -> Result<Outcome, CliError> {
+    let commands = macrotick_node::set_up_commands(plan, options)?;
+    commands.iter().for_each(output::print_line);
+    if commands.is_empty() {
+        output::print_line("# nothing to set up");
+    }
+    Ok(Outcome::Done)
 }
 
 fn tell_output(directory: &Path, observation: &Observation) {

@@ -65,6 +65,8 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
     });
     let reserved = status.deployment.iter().flat_map(|deployed| &deployed.reserved);
     facts.extend(reserved.filter_map(|task| Some(("deadline", describe_reservation(task)?))));
+    let gates = status.deployment.iter().flat_map(|deployed| macrotick_report::describe_gates(&deployed.gates));
+    facts.extend(gates.map(|gates| ("gates", gates)));
     facts.extend(status.settings.iter().map(|setting| ("setting", describe_setting(setting))));
     let Some(table) = &status.table else {
         facts.push(("table", "none".into()));
@@ -226,6 +228,7 @@ mod tests {
                 reserved: Vec::new(),
                 changes: 1,
                 coming: Some(Coming { system: "next".into(), entities: Vec::new(), instant_ns: 13_000_000_001 }),
+                gates: vec![macrotick_fixtures::exact_gates("left", Duration::from_micros(60))],
                 promised: Vec::new(),
                 remarks: vec!["a remark".into()],
             }),

@@ -326,6 +326,8 @@ static void taprio_gate_change(struct Qdisc *sch, struct sched_gate_list *new, k
 	gate->armed = KTIME_MAX;
 	gate->waiting = 0;
 	taprio_gate_wait(sch);
+	/* It may have got another affinity, and sleeps where it was. */
+	wake_up_process(gate->thread);
 }
 
 /* The frames are gone. */
@@ -351,7 +353,11 @@ static void taprio_gate_destroy(struct taprio_sched *q)
 	q->gate.thread = NULL;
 }
 
-/* Puts the lead into a dump, which then shows the schedules as the clock has them. */
+/*
+ * Puts the lead and the thread into a dump, which then shows the schedules as
+ * the clock has them. Devices of different namespaces can have the same name,
+ * so the name does not identify the thread.
+ */
 static int taprio_gate_dump(struct taprio_sched *q, struct sk_buff *skb)
 {
 	if (!taprio_gate_is_exact(q))
@@ -359,5 +365,6 @@ static int taprio_gate_dump(struct taprio_sched *q, struct sk_buff *skb)
 	spin_lock_bh(qdisc_lock(q->root));
 	taprio_gate_follow(q->root);
 	spin_unlock_bh(qdisc_lock(q->root));
-	return nla_put_u32(skb, TCA_TAPRIO_ATTR_LEAD, q->gate.lead);
+	return nla_put_u32(skb, TCA_TAPRIO_ATTR_LEAD, q->gate.lead) ||
+	       nla_put_u32(skb, TCA_TAPRIO_ATTR_THREAD, task_pid_vnr(q->gate.thread));
 }

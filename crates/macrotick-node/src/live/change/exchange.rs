@@ -14,6 +14,9 @@ use crate::run::supervisor::{Origin, Supervisor};
 pub fn commit(change: &mut Change, run: &mut Run, epoch: Instant, leaving: &mut Leaving) {
     std::mem::swap(&mut run.deployment, &mut change.other);
     run.lead = change.lead;
+    if let (Some(gates), Some(coming)) = (&mut run.gates, change.gates.take()) {
+        gates.commit(coming);
+    }
     let origins = exchange_tasks(change, run, leaving);
     exchange_processes(change, run, epoch);
     if let Some(pools) = &mut run.pools {

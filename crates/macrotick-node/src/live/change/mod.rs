@@ -55,6 +55,7 @@ pub fn begin(run: &mut Run, plan: &Plan, measured: Option<Duration>) -> Result<C
         unbound: Vec::new(),
         switch: None,
         remarks: Vec::new(),
+        gates: None,
     };
     match start(&mut change, run) {
         Ok(()) => Ok(change),
@@ -99,7 +100,7 @@ fn make_groups(change: &Change, run: &mut Run) -> Result<(), NodeError> {
 pub fn advance(change: &mut Change, run: &mut Run, epoch: Instant, leaving: &mut Leaving) -> Result<Step, NodeError> {
     let now = sys::now();
     match change.stage {
-        Stage::Starting { since } => steps::await_ready(change, run, since),
+        Stage::Starting { since } => steps::await_ready(change, run, epoch, since),
         Stage::Settling { until } if now < until => Ok(Step::Wait(until)),
         Stage::Settling { .. } => steps::stage_table(change, run, epoch, leaving),
         Stage::Staged { since, at, former_ns } => steps::await_switch(change, run, since, at, former_ns, leaving),

@@ -2,6 +2,7 @@
 
 use macrotick_model::{Duration, Instant, LeadInForce};
 
+use crate::backend::gates::Coming;
 use crate::backend::lead::length;
 use crate::deployment::Deployment;
 use crate::live::changes::{changes_nothing, Changes, Switch};
@@ -27,6 +28,8 @@ pub struct Change {
     /// The instant of the switch on the table's clock.
     pub(super) switch: Option<Instant>,
     pub(super) remarks: Vec<String>,
+    /// The gate lists that the kernel has for the new deployment, until the change is made.
+    pub(super) gates: Option<Coming>,
 }
 
 /// The stage of a change. Instants are on `CLOCK_MONOTONIC`.
@@ -56,6 +59,8 @@ pub enum Step {
 impl Change {
     /// Leaves the deployment unchanged: ends the processes that the change started.
     pub fn abandon(mut self, run: &mut Run) {
+        // The former gate lists come back.
+        self.gates = None;
         // First the processes, then the control groups that they run in.
         self.tasks.clear();
         self.processes.clear();
@@ -78,7 +83,7 @@ impl Change {
 
     /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        changes_nothing(self.switch.is_some(), &self.difference.items)
+        changes_nothing(self.switch.is_some(), &self.difference.items) && self.difference.gates.is_empty()
     }
 
     /// Returns the changes after the change is done.
@@ -91,6 +96,7 @@ impl Change {
             lead_before: self.lead_before,
             lead_after: length(run.lead),
             switch: self.switch.map(|at| Switch { clock: clock(&run.deployment.plan).into(), ns: at.as_nanos() }),
+            gates: self.difference.gates,
             remarks: self.remarks,
         }
     }

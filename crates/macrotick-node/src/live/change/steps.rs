@@ -26,10 +26,12 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// The least time between staging the table and the end of a cycle: time to bind new threads. In a short cycle it is
 /// half the cycle.
 const MARGIN: Duration = Duration::from_millis(5);
+/// The time to send new gate lists to the kernel.
+const SENDING: Duration = Duration::from_millis(10);
 /// The offset in the next cycle, if the margin of this cycle is over.
 const INTO_CYCLE: Duration = Duration::from_micros(50);
 
-pub fn await_ready(change: &mut Change, run: &Run, since: Instant) -> Result<Step, NodeError> {
+pub fn await_ready(change: &mut Change, run: &Run, epoch: Instant, since: Instant) -> Result<Step, NodeError> {
     let late = match find_late(&change.tasks, abi::PHASE_READY)? {
         None => find_late(&change.processes, abi::PHASE_READY)?,
         late => late,
@@ -42,10 +44,34 @@ pub fn await_ready(change: &mut Change, run: &Run, since: Instant) -> Result<Ste
         Some(_) => Ok(Step::Wait(next_look(now, since))),
         None => {
             place(change, run)?;
-            change.stage = Stage::Settling { until: staging_instant(run, now + SETTLE)? };
+            let staging = staging_instant(run, now + SETTLE)?;
+            change.stage = Stage::Settling { until: send_gates(change, run, epoch, staging)? };
             Ok(Step::Wait(now))
         }
     }
+}
+
+/// Sends the new gate lists, if there are any. They change at the end of the cycle in which the table is staged, as the
+/// table does. Returns the instant of the staging, at `from` or later.
+fn send_gates(change: &mut Change, run: &Run, epoch: Instant, from: Instant) -> Result<Instant, NodeError> {
+    let Some(gates) = run.gates.as_ref().filter(|_| !change.difference.gates.is_empty()) else { return Ok(from) };
+    let (start, offset_ns) = match &run.table {
+        Some(table) => {
+            let grid = table.grid()?;
+            (Instant::from_nanos(grid.epoch_ns as i64 - grid.offset_ns), grid.offset_ns)
+        }
+        None => (epoch, 0),
+    };
+    let cycle = run.deployment.plan.cycle;
+    let staging = early_in_cycle(from.max(sys::now() + SENDING), start, cycle);
+    let at_ns = end_of_cycle(staging, start, cycle).as_nanos() + offset_ns;
+    change.gates = Some(gates.change(&change.other.plan, run.deployment.backend, at_ns)?);
+    Ok(staging)
+}
+
+/// Returns the end of the cycle that contains an instant.
+fn end_of_cycle(at: Instant, epoch: Instant, cycle: Duration) -> Instant {
+    at + cycle - Duration::from_nanos((at - epoch).as_nanos().rem_euclid(cycle.as_nanos()))
 }
 
 /// Places the new processes. A sleeping thread is woken, and falls asleep on the CPU where it may run. It can be bound
@@ -95,6 +121,10 @@ pub fn stage_table(
     let switch = table.swap(&change.other.plan, length(change.lead))?;
     let at = switch - Duration::from_nanos(grid.offset_ns);
     change.switch = Some(switch);
+    if let Some(gates) = change.gates.as_ref().filter(|gates| gates.at_ns() != switch.as_nanos()) {
+        let apart = Duration::from_nanos(switch.as_nanos() - gates.at_ns());
+        change.remarks.push(format!("this host is too busy: the gate lists change {apart} before the table"));
+    }
     change.stage = Stage::Staged { since: sys::now(), at, former_ns: grid.epoch_ns };
     // This binds the threads first: the instant is near.
     change.unbound = change.difference.names(Kind::Task, Fate::Added).map(str::to_string).collect();
@@ -102,7 +132,8 @@ pub fn stage_table(
     if let Some(pools) = &mut run.pools {
         let is_new = |name: &str| change.difference.fate(Kind::Pool, name) == Some(Fate::Added);
         let told = pools.remarks().len();
-        let bound = pools.bind_kernel_threads(&change.other.plan, table, &|pool| is_new(&pool.name));
+        let bound =
+            pools.bind_kernel_threads(&change.other.plan, table, run.gates.as_ref(), &|pool| is_new(&pool.name));
         change.remarks.extend_from_slice(&pools.remarks()[told..]);
         change.remarks.extend(bound.err().map(|error| error.with_reason()));
     }
@@ -227,6 +258,14 @@ mod tests {
         assert_eq!([at(2500, 1000), at(2501, 1000)], [2500, 3050]);
         // The instant is before the first cycle.
         assert_eq!([at(-4000, 20_000), at(-15_000, 20_000)], [50, -15_000]);
+    }
+
+    #[test]
+    fn a_cycle_ends_after_each_of_its_instants() {
+        let us = Duration::from_micros;
+        let epoch = Instant::from_nanos(1_000_000_000);
+        let end = |since: i64| (end_of_cycle(epoch + us(since), epoch, us(1000)) - epoch).as_nanos() / 1000;
+        assert_eq!([end(0), end(999), end(1000), end(-1)], [1000, 1000, 2000, 0]);
     }
 
     #[test]

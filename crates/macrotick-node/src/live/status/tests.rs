@@ -23,6 +23,7 @@ fn left() -> Deployed {
         reserved: Vec::new(),
         changes: 0,
         coming: None,
+        gates: Vec::new(),
         promised: Vec::new(),
         remarks: Vec::new(),
     }

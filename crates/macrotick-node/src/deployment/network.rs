@@ -1,0 +1,364 @@
+//! The network of a plan as wanted states of devices: gates, traffic classes, priorities of frames.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use macrotick_host::net::{
+    entries, Classifier, Frames, GateClock, Mapping, Mode, Protocol, Queues, Root, Sizes, Taprio, Tree, Wanted,
+    PRIORITIES,
+};
+use macrotick_host::network::device_of;
+use macrotick_model::{
+    Duration, Flow, GateList, GroupThread, Interface, InterfaceEnd, Network, Plan, Size, SyncClass, System, Workload,
+};
+
+/// The lead of exact gates without a lead in the description. It is the kernel's default.
+const DEFAULT_LEAD: Duration = Duration::from_micros(60);
+/// The bytes that the wire adds to a frame of the kernel: check sequence, preamble and gap.
+const OVERHEAD: i32 = 4 + 8 + 12;
+/// An interval that is shorter may be over before software without a gate thread in a window has opened its gate.
+const OPENING: Duration = Duration::from_micros(10);
+
+/// The wanted state of the device of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ported {
+    /// The name of the interface in the description.
+    pub interface: String,
+    /// The name of the device's namespace for iproute2; `None`: the host's.
+    pub namespace: Option<String>,
+    /// The name of that namespace in the description.
+    pub inside: Option<String>,
+    /// The VLAN of its frames. Its device has the map of priorities.
+    pub vlan: Option<u16>,
+    /// The wanted state. The base time of its gates is 0.
+    pub wanted: Wanted,
+}
+
+/// Returns the wanted states of the interfaces of a plan, with gates on this clock. `mtu` returns the MTU of a device of the host.
+pub fn ported(plan: &Plan, clock: GateClock, mtu: &dyn Fn(&str) -> u32) -> Vec<Ported> {
+    let system = &plan.system;
+    let each = system.network.iter().flat_map(|network| network.interfaces.iter().map(move |one| (network, one)));
+    let port = |(network, interface): (&Network, &Interface)| {
+        let (namespace, device) = device_of(system, &interface.end);
+        let mtu = match interface.end {
+            InterfaceEnd::Device(_) => mtu(&device),
+            _ => 1500,
+        };
+        let list = plan.gates.iter().find(|list| list.interface == interface.name);
+        let classifiers = classifiers(system, network, interface);
+        let wanted = Wanted {
+            tree: list.map(|list| gates(network, interface, list, clock, mtu)).or_else(|| classes(network)),
+            classifiers: (!classifiers.is_empty()).then_some(classifiers),
+            ..Wanted::of(device)
+        };
+        let inside = match &interface.end {
+            InterfaceEnd::Namespace(name) => Some(name.clone()),
+            _ => None,
+        };
+        let vlan = interface.vlan.and_then(|vlan| u16::try_from(vlan).ok());
+        Ported { interface: interface.name.clone(), namespace, inside, vlan, wanted }
+    };
+    each.map(port).collect()
+}
+
+/// Returns the part of [`ported`] that stays while the deployment runs: all except the gate lists and the leads.
+pub fn fixed(plan: &Plan) -> Vec<Ported> {
+    let mut all = ported(plan, GateClock::Monotonic, &|_| 1500);
+    for port in &mut all {
+        if let Some(Tree { root: Root::Taprio { taprio, else_try }, .. }) = &mut port.wanted.tree {
+            (taprio.mode, taprio.cycle) = (Mode::Software, Duration::ZERO);
+            taprio.entries.clear();
+            else_try.clear();
+        }
+    }
+    all
+}
+
+/// Returns the interfaces with another gate list or lead in another plan with the same interfaces.
+pub fn other_gates(running: &Plan, wanted: &Plan) -> Vec<String> {
+    let lead = |plan: &Plan, name: &str| plan.system.network.as_ref().and_then(|all| all.interface(name)?.lead);
+    let differs = |new: &&GateList| {
+        let old = running.gates.iter().find(|old| old.interface == new.interface);
+        old != Some(*new) || lead(running, &new.interface) != lead(wanted, &new.interface)
+    };
+    wanted.gates.iter().filter(differs).map(|list| list.interface.clone()).collect()
+}
+
+/// Returns the map from the priorities of classes to the PCP of a VLAN.
+pub fn vlan_priorities(network: &Network) -> BTreeMap<u32, u8> {
+    let given = network.classes.iter().filter_map(|class| Some((class.priority?, class.code_point())));
+    let sync = network.sync.iter().map(|sync| (sync.priority, sync.priority.min(7)));
+    let rest = network.classes.last().map_or(0, |class| class.code_point());
+    let given: BTreeMap<u8, u8> = given.chain(sync).collect();
+    (0..PRIORITIES as u8).map(|one| (one.into(), given.get(&one).copied().unwrap_or(rest))).collect()
+}
+
+/// Returns the priority of the frames that a task sends itself, if a flow gives it one.
+pub fn priority_of(system: &System, task: &str) -> Option<u8> {
+    let network = system.network.as_ref()?;
+    let flow = network.flows.iter().find(|flow| flow.from == task)?;
+    Some(priority(network, &flow.class))
+}
+
+/// Returns a remark for each interface with intervals that its gates may be too late for. `in_windows` are the
+/// interfaces with a gate thread that has windows.
+pub fn too_late(plan: &Plan, in_windows: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let late = |list: &GateList| {
+        let is_short = |open: &[String]| {
+            let mut same = list.entries.iter().filter(|entry| entry.open == open);
+            same.all(|entry| entry.length < OPENING)
+        };
+        let alone = list.entries.iter().filter(|entry| entry.open.len() == 1 && is_short(&entry.open));
+        let shortest = alone.min_by_key(|entry| entry.length).filter(|_| !in_windows(&list.interface))?;
+        Some(format!(
+            "interface `{}`: its gates open up to {OPENING} late here, and `{}` has an interval of {}: its frames may \
+             stay in the queue. Give the interface a `lead`, and run it on a kernel with exact gates",
+            list.interface, shortest.open[0], shortest.length
+        ))
+    };
+    plan.gates.iter().filter_map(late).collect()
+}
+
+/// Whether a group of the plan serves the gate thread of an interface.
+pub fn is_served(system: &System, interface: &str) -> bool {
+    let is_it = |thread: &GroupThread| matches!(thread, GroupThread::Gate(name) if name == interface);
+    system.pools().any(|pool| pool.kernel_threads.iter().any(is_it))
+}
+
+fn gates(network: &Network, interface: &Interface, list: &GateList, clock: GateClock, mtu: u32) -> Tree {
+    let modes = Mode::best(clock, interface.lead.unwrap_or(DEFAULT_LEAD));
+    let names = numbered(network);
+    let taprio = Taprio {
+        mode: modes[0],
+        clock,
+        base_time: 0,
+        cycle: list.cycle,
+        // A plan that was loaded opens known classes only.
+        entries: entries(&list.entries, &names).unwrap_or_default(),
+        mapping: mapping(network),
+        max_sdu: names.iter().map(|name| limit(network.max_size(name), mtu)).collect(),
+    };
+    let root = Root::Taprio { taprio, else_try: modes[1..].to_vec() };
+    Tree { sizes: Some(Sizes { overhead: OVERHEAD }), ..Tree::of(root) }
+}
+
+/// Returns the largest frame of a class; 0: the device has no larger ones.
+fn limit(size: Size, mtu: u32) -> u32 {
+    Some(size.bytes()).filter(|bytes| *bytes < mtu).unwrap_or(0)
+}
+
+/// Returns the classes of an interface without gates, if there are several.
+fn classes(network: &Network) -> Option<Tree> {
+    (network.class_names().count() > 1).then(|| Tree::of(Root::Mqprio(mapping(network))))
+}
+
+/// Returns the names of the classes in the order of their numbers. The kernel sends first from the class with the
+/// highest number.
+fn numbered(network: &Network) -> Vec<&str> {
+    let mut names: Vec<&str> = network.class_names().collect();
+    names.reverse();
+    names
+}
+
+/// Returns the map from priorities to classes. Each class has one queue. Class 0 takes the frames of all priorities that
+/// no class names.
+fn mapping(network: &Network) -> Mapping {
+    let names = numbered(network);
+    let mut classes = [0; PRIORITIES];
+    let sync = network.sync.iter().map(|sync| (SyncClass::NAME, sync.priority));
+    let given = network.classes.iter().filter_map(|class| Some((class.name.as_str(), class.priority?)));
+    for (name, priority) in given.chain(sync) {
+        let number = names.iter().position(|other| *other == name).unwrap_or(0);
+        classes[usize::from(priority) % PRIORITIES] = number as u8;
+    }
+    Mapping { classes, queues: (0..names.len() as u16).map(|offset| Queues { count: 1, offset }).collect() }
+}
+
+/// Returns the priority of the frames of a class. The last class has all priorities that no other class has.
+fn priority(network: &Network, class: &str) -> u8 {
+    let sync = || network.sync.filter(|_| class == SyncClass::NAME).map(|sync| sync.priority);
+    let taken = |one: &u8| {
+        network.classes.iter().any(|class| class.priority == Some(*one))
+            || network.sync.is_some_and(|sync| sync.priority == *one)
+    };
+    let free = || (0..PRIORITIES as u8).find(|one| !taken(one)).unwrap_or(0);
+    network.class(class).and_then(|class| class.priority).or_else(sync).unwrap_or_else(free)
+}
+
+/// Returns what gives frames on an interface their priority. A frame loses it where it leaves its namespace. So flows
+/// need a classifier on all interfaces outside the namespace of their sender, and the slots of a group everywhere.
+fn classifiers(system: &System, network: &Network, interface: &Interface) -> Vec<Classifier> {
+    let here = match &interface.end {
+        InterfaceEnd::Namespace(name) => Some(name.as_str()),
+        _ => None,
+    };
+    let crosses = |flow: &&Flow| system.way(network, flow).iter().any(|one| one.name == interface.name);
+    let is_outside = |flow: &&Flow| system.namespaces_of(&flow.from).iter().any(|namespace| *namespace != here);
+    let flows = network.flows.iter().filter(crosses).filter(is_outside).filter_map(|flow| {
+        let frames = frames_of(system, flow)?;
+        Some(Classifier { frames, priority: priority(network, &flow.class).into() })
+    });
+    let slots = network.slots.iter().filter_map(|slot| {
+        let on_it = network.interface_of(slot).is_some_and(|one| one.name == interface.name);
+        let source = Some(only_address(system, &slot.group)?);
+        let frames = Frames { source, ..Frames::default() };
+        on_it.then(|| Classifier { frames, priority: priority(network, &slot.class).into() })
+    });
+    let mut all: Vec<Classifier> = Vec::new();
+    for one in flows.chain(slots) {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
+}
+
+/// Returns the frames of a flow: those between the addresses of both ends and, for a built-in sender, to its port.
+fn frames_of(system: &System, flow: &Flow) -> Option<Frames> {
+    let target = system.task(&flow.from).and_then(|task| match &task.run {
+        Workload::UdpSend(send) => send.to.parse::<SocketAddrV4>().ok(),
+        _ => None,
+    });
+    let frames = Frames {
+        source: only_address(system, &flow.from),
+        destination: target
+            .map(|target| *target.ip())
+            .or_else(|| only_address(system, flow.to.as_deref().unwrap_or_default())),
+        protocol: target.map(|_| Protocol::Udp),
+        port: target.map(|target| target.port()),
+        ..Frames::default()
+    };
+    (frames != Frames::default()).then_some(frames)
+}
+
+/// Returns the address of a task or group with all processes in one namespace.
+fn only_address(system: &System, name: &str) -> Option<Ipv4Addr> {
+    let namespaces = system.namespaces_of(name);
+    let only = namespaces.first().copied().flatten().filter(|_| namespaces.len() == 1)?;
+    system.namespace(only)?.decode().map(|(address, _)| address)
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_model::GateEntry;
+
+    use super::*;
+
+    const TEXT: &str = "system: s
+tasks:
+  - {name: s, period: 1ms, wcet: 100us, namespace: left, run: {udp-send: {to: \"10.0.0.2:5000\"}}}
+  - {name: r, period: 1ms, wcet: 100us, namespace: right, run: {udp-receive: {at: \"10.0.0.2:5000\"}}}
+namespaces:
+  - {name: left, address: 10.0.0.1/24}
+  - {name: right, address: 10.0.0.2/24}
+groups:
+  - {name: vendor, windows: {period: 1ms, length: 50us}, run: [{name: v, hog: {}, namespace: left}]}
+network:
+  classes:
+    - {name: high, priority: 6}
+    - {name: tdma, priority: 5, max-size: 400B}
+    - {name: rest}
+  interfaces:
+    - {name: left, namespace: left, gates: planned, lead: 20us}
+    - {name: port, port: right, gates: planned}
+    - {name: wire, device: eth9, speed: 1Gb/s, vlan: 7}
+  flows:
+    - {name: f, from: s, to: r, size: 64B, class: high, deadline: 900us}
+  slots:
+    - {group: vendor, class: tdma, interface: port, period: 1ms, length: 100us}
+";
+
+    fn planned() -> Plan {
+        let system = System::parse(TEXT, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+        let us = Duration::from_micros;
+        let entry = |length, open: &[&str]| GateEntry {
+            length: us(length),
+            open: open.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let list = |interface: &str, entries| GateList { interface: interface.into(), cycle: us(1000), entries };
+        let gates = vec![
+            list("left", vec![entry(990, &["tdma", "rest"]), entry(10, &["high"])]),
+            list("port", vec![entry(3, &["high"]), entry(997, &["rest"])]),
+        ];
+        Plan { gates, ..Plan::new("x", us(1000), Vec::new(), system) }
+    }
+
+    #[test]
+    fn an_interface_is_a_device_with_gates_and_classes() {
+        let all = ported(&planned(), GateClock::Monotonic, &|device| {
+            if device == "eth9" {
+                9000
+            } else {
+                panic!("{device}")
+            }
+        });
+        let of = |index: usize| {
+            let one = &all[index];
+            (one.namespace.as_deref(), one.inside.as_deref(), one.wanted.device.as_str(), one.vlan)
+        };
+        assert_eq!(of(0), (Some("macrotick-left"), Some("left"), "eth0", None));
+        assert_eq!((of(1), of(2)), ((None, None, "mtick-1", None), (None, None, "eth9", Some(7))));
+        let Some(Tree { root: Root::Taprio { taprio, else_try }, sizes: Some(Sizes { overhead: 24 }), .. }) =
+            &all[0].wanted.tree
+        else {
+            panic!("{all:?}")
+        };
+        // The most important class has the highest number.
+        assert_eq!(taprio.entries.iter().map(|entry| entry.open).collect::<Vec<_>>(), [0b011, 0b100]);
+        assert_eq!(taprio.mapping.classes[..8], [0, 0, 0, 0, 0, 1, 2, 0]);
+        assert_eq!(taprio.max_sdu, [0, 400, 0]);
+        assert_eq!(
+            (taprio.mode, else_try.as_slice()),
+            (Mode::Exact { lead: Duration::from_micros(20) }, &[Mode::Software][..])
+        );
+        assert!(matches!(&all[2].wanted.tree, Some(Tree { root: Root::Mqprio(_), .. })), "{all:?}");
+    }
+
+    #[test]
+    fn frames_get_their_priority_again_outside_the_namespace_of_the_sender() {
+        let all = ported(&planned(), GateClock::Monotonic, &|_| 1500);
+        assert_eq!(all[0].wanted.classifiers, None);
+        let flow = Frames {
+            protocol: Some(Protocol::Udp),
+            source: Some([10, 0, 0, 1].into()),
+            destination: Some([10, 0, 0, 2].into()),
+            port: Some(5000),
+            ..Frames::default()
+        };
+        let slot = Frames { source: Some([10, 0, 0, 1].into()), ..Frames::default() };
+        let expected = vec![Classifier { frames: flow, priority: 6 }, Classifier { frames: slot, priority: 5 }];
+        assert_eq!(all[1].wanted.classifiers.as_ref(), Some(&expected));
+        assert_eq!(priority_of(&planned().system, "s"), Some(6));
+        assert_eq!(priority_of(&planned().system, "r"), None);
+    }
+
+    #[test]
+    fn only_lists_and_leads_may_change() {
+        let (old, mut new) = (planned(), planned());
+        assert_eq!((fixed(&old) == fixed(&new), other_gates(&old, &new)), (true, vec![]));
+        new.gates[1].entries.swap(0, 1);
+        new.system.network.as_mut().expect("a network").interfaces[0].lead = None;
+        assert_eq!((fixed(&old) == fixed(&new), other_gates(&old, &new)), (true, vec!["left".into(), "port".into()]));
+        new.system.network.as_mut().expect("a network").classes[1].priority = Some(4);
+        assert!(fixed(&old) != fixed(&new));
+    }
+
+    #[test]
+    fn a_vlan_maps_every_priority() {
+        let map = vlan_priorities(planned().system.network.as_ref().expect("a network"));
+        assert_eq!((map.len(), map[&6], map[&5], map[&0]), (16, 6, 5, 0));
+    }
+
+    #[test]
+    fn short_intervals_need_exact_gates_in_windows() {
+        let told = too_late(&planned(), &|interface| interface == "left");
+        let [told] = told.as_slice() else { panic!("{told:?}") };
+        assert!(
+            told.starts_with(
+                "interface `port`: its gates open up to 10us late here, and `high` has an interval of 3us"
+            ),
+            "{told}"
+        );
+        assert_eq!(too_late(&planned(), &|_| true), [""; 0]);
+    }
+}
