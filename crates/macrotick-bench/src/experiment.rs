@@ -13,7 +13,7 @@ use crate::kit::bench::{Bench, Results};
 use crate::kit::provenance;
 use crate::kit::scale::Scale;
 use crate::published::{self, Page};
-use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, response, timershield, wall};
+use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, plan, response, timershield, wall};
 
 /// The longest time of a quick run.
 const QUICK: &str = "at most 2 min";
@@ -34,7 +34,7 @@ type Run = fn(&Bench) -> Result<Results, BenchError>;
 /// Returns the size of each run in a guest before anything runs: jobs, milliseconds, loops, or another number.
 type Extent = fn(&Bench) -> Result<Vec<u64>, BenchError>;
 
-const ALL: [Experiment; 11] = [
+const ALL: [Experiment; 12] = [
     Experiment {
         name: "response",
         about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
@@ -116,6 +116,13 @@ const ALL: [Experiment; 11] = [
         run: jitter::run,
         extent: jitter::extent,
     },
+    Experiment {
+        name: "plan",
+        about: "The planner on random systems: plans, proofs, wall time and memory; it needs no lab",
+        minutes: 30,
+        run: plan::run,
+        extent: plan::extent,
+    },
 ];
 
 impl ValueEnum for Experiment {
@@ -190,7 +197,7 @@ impl Experiment {
         }
         let estimate = bench.scale.of(self.estimate(), QUICK.into());
         let (runs, time) = ((self.extent)(bench)?.len(), wall::expected(&bench.folder, &estimate));
-        output::tell(format_args!("{}: {runs} run{} in the lab, {time}", self.name, if runs == 1 { "" } else { "s" }));
+        output::tell(format_args!("{}: {runs} run{}, {time}", self.name, if runs == 1 { "" } else { "s" }));
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ mod kit;
 mod lead;
 mod overhead;
 mod overrun;
+mod plan;
 mod published;
 mod response;
 mod timershield;
