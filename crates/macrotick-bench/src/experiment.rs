@@ -13,7 +13,9 @@ use crate::kit::bench::{Bench, Results};
 use crate::kit::provenance;
 use crate::kit::scale::Scale;
 use crate::published::{self, Page};
-use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, plan, response, timershield, wall};
+use crate::{
+    containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, plan, response, timershield, wall,
+};
 
 /// The longest time of a quick run.
 const QUICK: &str = "at most 2 min";

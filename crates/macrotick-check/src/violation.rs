@@ -209,10 +209,9 @@ impl fmt::Display for Violation {
             Jitter { task, jitter, bound } => {
                 write!(f, "task `{task}`: starts vary by {jitter}, but the bound is {bound}")
             }
-            TooEarly { task, job, start, other, end } => write!(
-                f,
-                "task `{task}`, job {job}: starts at {start}, but its job of `{other}` ends at {end}"
-            ),
+            TooEarly { task, job, start, other, end } => {
+                write!(f, "task `{task}`, job {job}: starts at {start}, but its job of `{other}` ends at {end}")
+            }
             PoolNoWindow { pool } => write!(f, "pool `{pool}` has no window"),
             PoolMigrates { pool, cpu, other } => write!(f, "pool `{pool}` has windows on CPU {cpu} and on CPU {other}"),
             PoolWrongCpu { pool, cpu, pinned } => {

@@ -68,8 +68,7 @@ pub fn shared_chains(seed: u64, size: Size, jitter: Jitter) -> System {
     periods.sort_unstable();
     periods.dedup();
     for period in periods {
-        let of: Vec<String> =
-            tasks.iter().filter(|task| task.period == period).map(|task| task.name.clone()).collect();
+        let of: Vec<String> = tasks.iter().filter(|task| task.period == period).map(|task| task.name.clone()).collect();
         for _ in 0..of.len() / 4 {
             let length = random.between(3, 6) as usize;
             if of.len() < length {

@@ -47,13 +47,6 @@ impl Assignment {
             of: vec![0; demands.len()],
             shares: vec![Vec::new(); demands.len()],
         };
-        let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
-        let capacity = empty.capacity * cpus.len() as i64;
-        if demand > capacity {
-            let lead = demands.first().map_or(Duration::ZERO, |task| task.lead);
-            let pools = demands.iter().any(Demand::is_pool);
-            return Err(PlanError::Overload { pools, demand, lead, capacity, cycle, cpus: cpus.len() });
-        }
         let mut order: Vec<usize> = (0..demands.len()).filter(|&task| !splitting.has(task)).collect();
         order.sort_by_key(|&task| {
             let demand = &demands[task];
@@ -77,7 +70,8 @@ impl Assignment {
         let mut order: Vec<(bool, Reverse<i128>, usize)> = (0..demands.len())
             .filter(|&task| !splitting.has(task))
             .map(|task| {
-                let weight = i128::from(demands[task].per_cycle(cycle).as_nanos()) * i128::from(50 + random.bits() % 100);
+                let weight =
+                    i128::from(demands[task].per_cycle(cycle).as_nanos()) * i128::from(50 + random.bits() % 100);
                 (demands[task].cpu.is_none(), Reverse(weight), task)
             })
             .collect();
@@ -228,6 +222,18 @@ impl Assignment {
         self.of[task] = cpu;
         true
     }
+}
+
+/// Returns an error if all tasks and pools together need more than all CPUs have.
+pub(crate) fn within_all_cpus(demands: &[Demand], system: &System, cycle: Duration) -> Result<(), PlanError> {
+    let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
+    let capacity = capacity(system.sync(), cycle) * system.cpus.len() as i64;
+    if demand <= capacity {
+        return Ok(());
+    }
+    let lead = demands.first().map_or(Duration::ZERO, |task| task.lead);
+    let pools = demands.iter().any(Demand::is_pool);
+    Err(PlanError::Overload { pools, demand, lead, capacity, cycle, cpus: system.cpus.len() })
 }
 
 /// Returns the time of a cycle that the kernel gives to windows, with all sync windows at their shortest. The sync

@@ -1,9 +1,10 @@
 //! Time for the budgets of groups beside windows.
 //!
-//! A group with declared tasks needs its budget in time, not only on average. So each server period keeps the budgets
-//! of its CPU free: in the simulation they are a pool with the server period. Its pieces stay empty in the table.
+//! A group with declared tasks needs its budget in time, not only on average. A server period is *good* if it has the
+//! budgets of the CPU free. Before the deadline of each declared task, there must be enough good ones. Otherwise every
+//! server period keeps the budgets free: in the simulation they are a pool, and its pieces stay empty in the table.
 
-use macrotick_model::{Duration, System};
+use macrotick_model::{Duration, Group, System};
 
 use crate::demand::Demand;
 use crate::edf::jobs::Jobs;
@@ -18,22 +19,35 @@ pub(crate) struct Budget {
     period: Duration,
     length: Duration,
     macrotick: Duration,
+    /// For each declared task, the server periods before its deadline, and how many of them must be good.
+    needs: Vec<(usize, usize)>,
 }
 
 /// Returns the budgets of the CPUs, given by their indices. CPUs without declared tasks of groups have none.
 pub(crate) fn budgets(system: &System, cycle: Duration, cpus: &[usize]) -> Vec<Budget> {
     let of = |(index, &cpu): (usize, &usize)| {
         let cpu = system.cpus[cpu];
-        let declared = system.servers().any(|group| group.cpus.contains(&cpu) && !group.tasks.is_empty());
+        let needs: Vec<(usize, usize)> = system.servers().flat_map(|group| needs(system, group, cpu)).collect();
         let length = budget(system, cpu);
-        let aligned = cycle.is_multiple_of(system.server_period) && system.server_period.is_multiple_of(system.macrotick);
+        let aligned =
+            cycle.is_multiple_of(system.server_period) && system.server_period.is_multiple_of(system.macrotick);
         let (period, macrotick) = (system.server_period, system.macrotick);
-        (declared && aligned && length > Duration::ZERO).then_some(Budget { cpu: index, period, length, macrotick })
+        (!needs.is_empty() && aligned).then_some(Budget { cpu: index, period, length, macrotick, needs })
     };
     cpus.iter().enumerate().filter_map(of).collect()
 }
 
-/// Whether every period has the time of its budgets free.
+/// Returns the server periods before the deadlines of a group's tasks on a CPU, and how many must be good. All tasks of
+/// the group come before each of them. The first period is lost, because an arrival can be anywhere in it.
+fn needs(system: &System, group: &Group, cpu: u32) -> Vec<(usize, usize)> {
+    let Some(budget) = group.budget.filter(|_| group.cpus.contains(&cpu)) else { return Vec::new() };
+    let here = || group.tasks.iter().filter(|task| task.cpu == cpu);
+    let work: Duration = here().map(|task| task.wcet).sum();
+    let full = (work.as_nanos() + budget.as_nanos() - 1) / budget.as_nanos();
+    here().map(|task| (((task.deadline / system.server_period) - 1).max(1) as usize, full as usize)).collect()
+}
+
+/// Whether there are enough good periods before each deadline.
 pub(crate) fn kept(budgets: &[Budget], cycle: Duration, taken: &[Vec<Piece>], pieces: &[Vec<Piece>]) -> bool {
     budgets.iter().all(|budget| {
         let mut busy = vec![Duration::ZERO; (cycle / budget.period) as usize];
@@ -46,7 +60,11 @@ pub(crate) fn kept(budgets: &[Budget], cycle: Duration, taken: &[Vec<Piece>], pi
                 from = until;
             }
         }
-        busy.into_iter().all(|busy| busy + budget.length <= budget.period)
+        let good: Vec<bool> = busy.into_iter().map(|busy| busy + budget.length <= budget.period).collect();
+        budget.needs.iter().all(|&(periods, full)| {
+            let in_a_row = |from: usize| (from..from + periods).filter(|number| good[number % good.len()]).count();
+            (0..good.len()).all(|from| in_a_row(from) >= full.min(periods))
+        })
     })
 }
 

@@ -88,10 +88,10 @@ impl Refutation {
     /// Returns the path of the first thing that conflicts.
     fn place(&self, system: &System) -> String {
         match self {
-            Refutation::Pinned { tasks, .. } | Refutation::Demand { tasks, .. } => {
-                tasks.first().map_or("tasks".into(), |task| Kind::Task.place(system, task))
+            Refutation::Pinned { tasks, .. } | Refutation::Demand { tasks, .. } | Refutation::Packing { tasks, .. } => {
+                let task = tasks.iter().find(|name| system.task(name).is_some());
+                task.map_or("tasks".into(), |task| Kind::Task.place(system, task))
             }
-            Refutation::Packing { .. } => "tasks".into(),
             Refutation::Starts { first, .. } => Kind::Task.place(system, first),
             Refutation::Chain { chain, kind, .. } => kind.place(system, chain),
         }
@@ -363,9 +363,7 @@ impl PlanError {
             PlanError::Impossible(refutation) => (refutation.place(system), None),
             PlanError::Split { whole, .. } => (whole.place(system).0, None),
             PlanError::Overload { .. } => ("tasks".into(), Some(greatest(system))),
-            PlanError::Chain { chain, kind, .. } => {
-                (kind.place(system, chain), None)
-            }
+            PlanError::Chain { chain, kind, .. } => (kind.place(system, chain), None),
             PlanError::Grid { kind, task, .. }
             | PlanError::NoRoom { kind, task, .. }
             | PlanError::Deadline { kind, task, .. } => (kind.place(system, task), None),

@@ -29,8 +29,8 @@ use std::cmp::Reverse;
 use macrotick_model::{CpuTable, Duration, SyncWindow, System};
 
 use crate::assign::{capacity, Assignment};
-use crate::chains::{self, Reached};
 use crate::budget;
+use crate::chains::{self, Reached};
 use crate::cut::Cut;
 use crate::demand::{demands, lead, quantum, round_up, Demand};
 use crate::draft::{Draft, Failure, Layout};
@@ -46,6 +46,8 @@ use crate::refute;
 use crate::split::Splitting;
 use crate::table::{self, Piece};
 
+/// The largest number of tasks for which two ways to plan chains are compared.
+const FEW: usize = 60;
 /// The number of phases to try for the first task of a chain: it moves by eighths of its period.
 const TURNS: i64 = 8;
 
@@ -94,15 +96,17 @@ pub(crate) struct Problem<'a> {
 pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<Vec<CpuTable>, PlanError> {
     let problem = Problem::new(system, cycle)?;
     refute::refute(&problem)?;
-    if let Some(pieces) = problem.ordered(clock) {
-        return table::tables(&system.cpus, &pieces, &problem.demands);
-    }
-    let drafted = match problem.plain.edges.is_empty() {
-        true => problem.tables().map_err(Some),
+    let ordered = problem.ordered(clock);
+    let drafted = match problem.plain.edges.is_empty() && (ordered.is_none() || problem.demands.len() <= FEW) {
+        true => problem.drafts().map_err(Some),
         false => Err(None),
     };
+    if let Some(ordered) = ordered {
+        let drafted = drafted.ok().filter(|drafted| problem.latency(drafted) < problem.latency(&ordered));
+        return problem.finished(&drafted.unwrap_or(ordered));
+    }
     let reason = match drafted {
-        Ok(tables) => return Ok(tables),
+        Ok(drafted) => return problem.finished(&drafted),
         Err(Some(whole)) if problem.demands.iter().any(|demand| demand.migrate) => match problem.split(whole) {
             Ok(tables) => return Ok(tables),
             Err(split) => Some(split),
@@ -114,12 +118,27 @@ pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<
         limit: clock.options.time_limit,
         bottleneck: Box::new(bottleneck),
     })?;
-    table::tables(&system.cpus, &pieces, &problem.demands)
+    problem.finished(&pieces)
 }
 
 impl<'a> Problem<'a> {
     /// Returns the tables, with the tasks split that `splitting` names.
     pub(crate) fn tables(&self) -> Result<Vec<CpuTable>, PlanError> {
+        self.finished(&self.drafts()?)
+    }
+
+    fn finished(&self, pieces: &[Vec<Piece>]) -> Result<Vec<CpuTable>, PlanError> {
+        table::tables(&self.system.cpus, pieces, &self.demands)
+    }
+
+    /// Returns the sum of the times of all chains, each in thousandths of its bound.
+    pub(crate) fn latency(&self, pieces: &[Vec<Piece>]) -> i128 {
+        let reached = chains::measure(&self.system.chains, &self.paths, pieces, self.cycle);
+        reached.iter().map(|reached| reached.excess()).sum()
+    }
+
+    /// Returns the pieces of the first draft that keeps everything.
+    fn drafts(&self) -> Result<Vec<Vec<Piece>>, PlanError> {
         let chains = &self.system.chains;
         let (mut best, mut failure): (Option<Reached>, Option<PlanError>) = (None, None);
         for strategy in self.strategies() {
@@ -136,9 +155,7 @@ impl<'a> Problem<'a> {
             };
             let reached = chains::measure(chains, &self.paths, &pieces, self.cycle);
             let worst = reached.into_iter().filter(|reached| !reached.kept()).max_by_key(Reached::excess);
-            let Some(worst) = worst else {
-                return table::tables(&self.system.cpus, &pieces, &self.demands);
-            };
+            let Some(worst) = worst else { return Ok(pieces) };
             if best.is_none_or(|best| worst.excess() < best.excess()) {
                 best = Some(worst);
             }
@@ -435,7 +452,8 @@ impl<'a> Problem<'a> {
             Ok(pieces) if !budget::kept(&budgets, self.cycle, taken, pieces) => {
                 let (demands, ranks, jobs) = budget::beside(&budgets, &self.demands, &self.ranks, jobs, self.cycle);
                 let spread = self.run(&demands, &ranks, &jobs, gaps, taken);
-                let own = |pieces: Vec<Piece>| pieces.into_iter().filter(|piece| piece.task < self.demands.len()).collect();
+                let own =
+                    |pieces: Vec<Piece>| pieces.into_iter().filter(|piece| piece.task < self.demands.len()).collect();
                 spread.map(|pieces| pieces.into_iter().map(own).collect()).or(plain)
             }
             _ => plain,
@@ -453,9 +471,13 @@ impl<'a> Problem<'a> {
         let mut found = Err(Vec::new());
         for cut in Cut::all(self.system.macrotick) {
             let (macrotick, quantum) = (self.system.macrotick, quantum(self.system.macrotick));
-            let filling = Filling { demands, jobs, ranks, gaps, lead: self.lead, cycle: self.cycle, macrotick, quantum, cut };
+            let filling =
+                Filling { demands, jobs, ranks, gaps, lead: self.lead, cycle: self.cycle, macrotick, quantum, cut };
             let fits = |(pieces, taken): (Vec<Piece>, &Vec<Piece>)| {
-                let own = pieces.into_iter().map(|piece| if piece.task < self.demands.len() { self.flagged(piece) } else { piece });
+                let own =
+                    pieces
+                        .into_iter()
+                        .map(|piece| if piece.task < self.demands.len() { self.flagged(piece) } else { piece });
                 self.within_capacity(taken, own.collect())
             };
             found = filling.run().and_then(|pieces| pieces.into_iter().zip(taken).map(fits).collect());

@@ -38,13 +38,23 @@ impl Graph {
     /// Makes the graph of a system. `paths` has the tasks of each chain and flow.
     pub fn new(system: &System, demands: &[Demand], paths: &[Vec<usize>]) -> Graph {
         let count = demands.len();
-        let mut graph =
-            Graph { edges: Vec::new(), depth: vec![0; count], into: vec![Vec::new(); count], out: vec![Vec::new(); count] };
+        let mut graph = Graph {
+            edges: Vec::new(),
+            depth: vec![0; count],
+            into: vec![Vec::new(); count],
+            out: vec![Vec::new(); count],
+        };
         for (to, task) in system.windowed().enumerate() {
             for name in &task.after {
                 let from = system.windowed().position(|other| other.name == *name);
                 let window = demands[to].period;
-                graph.add(Edge { from: from.expect("a validated task with windows"), to, window, from_lane: 0, to_lane: 0 });
+                graph.add(Edge {
+                    from: from.expect("a validated task with windows"),
+                    to,
+                    window,
+                    from_lane: 0,
+                    to_lane: 0,
+                });
             }
         }
         for path in paths {

@@ -96,7 +96,13 @@ impl Complete<'_> {
 }
 
 /// Fills one CPU after the other as far as possible. Most tasks are drawn; the sum of the rest comes from two halves.
-fn sums(sizes: &[i64], free: &[usize], room: &[i64], found: &mut [usize], random: &mut SplitMix64) -> Option<Vec<usize>> {
+fn sums(
+    sizes: &[i64],
+    free: &[usize],
+    room: &[i64],
+    found: &mut [usize],
+    random: &mut SplitMix64,
+) -> Option<Vec<usize>> {
     let mut left = free.to_vec();
     for cpu in 0..room.len() {
         let rest: i64 = left.iter().map(|&task| sizes[task]).sum();
@@ -179,6 +185,9 @@ mod tests {
         let random = &mut SplitMix64::new(1);
         assert_eq!(pack(&[6, 6, 6], &[None; 3], &[10, 10], random), Packed::Impossible);
         assert_eq!(pack(&[6, 4, 4, 6], &[Some(0), None, None, Some(0)], &[10, 10], random), Packed::Impossible);
-        assert_eq!(pack(&[6, 4, 4, 6], &[Some(0), None, None, None], &[10, 10], random), Packed::Found(vec![0, 0, 1, 1]));
+        assert_eq!(
+            pack(&[6, 4, 4, 6], &[Some(0), None, None, None], &[10, 10], random),
+            Packed::Found(vec![0, 0, 1, 1])
+        );
     }
 }

@@ -112,7 +112,8 @@ impl State<'_> {
                 self.put(index, phase);
                 continue;
             }
-            let Some((phase, victims)) = self.cheapest(index).filter(|_| ejections < patience && !self.search.clock.is_over())
+            let Some((phase, victims)) =
+                self.cheapest(index).filter(|_| ejections < patience && !self.search.clock.is_over())
             else {
                 return Err(self.obstacles(index));
             };
@@ -145,7 +146,8 @@ impl State<'_> {
 
     /// Returns the item, with itself as the last one, that were ejected or refused most often.
     fn obstacles(&self, index: usize) -> Vec<usize> {
-        let mut worst: Vec<usize> = (0..self.items.len()).filter(|&other| self.ejected[other] > 0 && other != index).collect();
+        let mut worst: Vec<usize> =
+            (0..self.items.len()).filter(|&other| self.ejected[other] > 0 && other != index).collect();
         worst.sort_by_key(|&other| (std::cmp::Reverse(self.ejected[other]), other));
         std::iter::once(index).chain(worst).collect()
     }

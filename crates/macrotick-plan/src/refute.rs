@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use macrotick_model::{Chain, Duration, SplitMix64};
 
-use crate::assign::capacity;
+use crate::assign::{capacity, within_all_cpus};
 use crate::demand::Demand;
 use crate::error::{Bound, PlanError};
 use crate::folded::Problem;
@@ -36,8 +36,13 @@ pub enum Refutation {
         tasks: Vec<String>,
     },
     /// No assignment of tasks to CPUs leaves each CPU enough time.
-    #[error("the tasks cannot be divided among {cpus} CPUs so that each needs at most {capacity} of every {cycle}")]
+    #[error(
+        "{} cannot be divided among {cpus} CPUs so that each needs at most {capacity} of every {cycle}",
+        list(.tasks)
+    )]
     Packing {
+        /// Tasks that alone cannot be divided.
+        tasks: Vec<String>,
         /// The number of CPUs.
         cpus: usize,
         /// The time that windows and leads can take on each CPU.
@@ -96,7 +101,11 @@ pub enum Refutation {
 /// Looks for a proof.
 pub(crate) fn refute(problem: &Problem) -> Result<(), PlanError> {
     let refuted = chains(problem).or_else(|| starts(problem)).or_else(|| pinned(problem));
-    let refuted = refuted.or_else(|| overload(problem)).or_else(|| packing(problem));
+    if let Some(refutation) = refuted {
+        return Err(PlanError::Impossible(refutation));
+    }
+    within_all_cpus(&problem.demands, problem.system, problem.cycle)?;
+    let refuted = overload(problem).or_else(|| packing(problem));
     refuted.map_or(Ok(()), |refutation| Err(PlanError::Impossible(refutation)))
 }
 
@@ -120,7 +129,8 @@ fn chain_bound(problem: &Problem, chain: &Chain, path: &[usize]) -> Option<Refut
     };
     let waits = format!("an input waits for a period of `{name}`, {period}, and the jobs take {work}");
     let last = demand(path[path.len() - 1]);
-    let (earliest, latest) = (Duration::ZERO, last.jitter.unwrap_or(last.deadline - last.wcet).min(last.deadline - last.wcet));
+    let (earliest, latest) =
+        (Duration::ZERO, last.jitter.unwrap_or(last.deadline - last.wcet).min(last.deadline - last.wcet));
     let apart = last.period + latest - earliest;
     let aged = (period - apart).max(Duration::ZERO) + work;
     let ages = match period > apart {
@@ -142,7 +152,8 @@ fn only_cpu(problem: &Problem, demand: &Demand) -> Option<usize> {
 
 /// Proves that two tasks with fixed starts collide.
 fn starts(problem: &Problem) -> Option<Refutation> {
-    let fixed = |demand: &&Demand| demand.jitter == Some(Duration::ZERO) && demand.offset.is_some() && !demand.is_pool();
+    let fixed =
+        |demand: &&Demand| demand.jitter == Some(Duration::ZERO) && demand.offset.is_some() && !demand.is_pool();
     let fixed: Vec<&Demand> = problem.demands.iter().filter(fixed).collect();
     for (index, first) in fixed.iter().enumerate() {
         for second in &fixed[..index] {
@@ -260,7 +271,8 @@ fn exceeded(
     if demand + free <= supply {
         return None;
     }
-    let mut shares: Vec<(Duration, &str)> = demands.iter().map(|demand| (chosen(demand), demand.name.as_str())).collect();
+    let mut shares: Vec<(Duration, &str)> =
+        demands.iter().map(|demand| (chosen(demand), demand.name.as_str())).collect();
     for &(release, deadline, wcet, index) in jobs {
         if release >= from && deadline <= to {
             shares[index].0 += wcet;
@@ -289,14 +301,33 @@ fn packing(problem: &Problem) -> Option<Refutation> {
     }
     let sizes: Vec<i64> = problem.demands.iter().map(|demand| demand.per_cycle(problem.cycle).as_nanos()).collect();
     let needed: i64 = sizes.iter().sum();
-    // With more room, there is a packing unless tasks are large, and the search finds it.
+    let all = capacity.as_nanos() * cpus as i64;
+    // An overload of all CPUs has its own error. With much room, there is a packing, and the search finds it.
     let largest = sizes.iter().max().copied().unwrap_or(0);
-    if needed + largest * cpus as i64 <= capacity.as_nanos() * cpus as i64 {
+    if needed > all || needed + largest * cpus as i64 <= all {
         return None;
     }
-    let allowed: Vec<Option<usize>> = problem.demands.iter().map(|demand| only_cpu(problem, demand)).collect();
-    let found = packing::pack(&sizes, &allowed, &vec![capacity.as_nanos(); cpus], &mut SplitMix64::new(1));
-    (found == Packed::Impossible).then_some(Refutation::Packing { cpus, capacity, cycle: problem.cycle })
+    let impossible = |tasks: &[usize]| {
+        let sizes: Vec<i64> = tasks.iter().map(|&task| sizes[task]).collect();
+        let allowed: Vec<Option<usize>> = tasks.iter().map(|&task| only_cpu(problem, &problem.demands[task])).collect();
+        let room = vec![capacity.as_nanos(); cpus];
+        packing::pack(&sizes, &allowed, &room, &mut SplitMix64::new(1)) == Packed::Impossible
+    };
+    let mut tasks: Vec<usize> = (0..sizes.len()).collect();
+    tasks.sort_by_key(|&task| (sizes[task], task));
+    if !impossible(&tasks) {
+        return None;
+    }
+    // Each task that is not necessary for the conflict is left out. Small ones come first.
+    for task in tasks.clone() {
+        let without: Vec<usize> = tasks.iter().copied().filter(|&other| other != task).collect();
+        if impossible(&without) {
+            tasks = without;
+        }
+    }
+    tasks.sort_unstable();
+    let tasks = tasks.into_iter().map(|task| problem.demands[task].name.clone()).collect();
+    Some(Refutation::Packing { tasks, cpus, capacity, cycle: problem.cycle })
 }
 
 /// Returns the names, as in a sentence.

@@ -20,7 +20,8 @@ impl Problem<'_> {
     pub(crate) fn ordered(&self, clock: &Clock) -> Option<Vec<Vec<Piece>>> {
         let random = SplitMix64::new(clock.options.seed);
         let mut trial = Trial::new(self, Manner::of(0), random).ok().filter(|_| !self.graph.edges.is_empty())?;
-        trial.run(clock).ok()
+        let pieces = trial.run(clock).ok()?;
+        Some(trial.shorten(pieces, clock))
     }
 
     /// Returns the pieces of a table. `reason` is why there is none so far.

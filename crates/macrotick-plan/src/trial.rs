@@ -30,6 +30,10 @@ const REPAIRS: usize = 40;
 const MISSES: usize = 24;
 /// The longest expected time to the end of a cut job, in percent of its wcet.
 const MOST_STRETCH: i64 = 1000;
+/// The most attempts to shorten chains, and the most jobs that all attempts lay out. It bounds their time without a
+/// clock, so the plan is the same on every machine.
+const SHORTER: i64 = 24;
+const SHORTENED_JOBS: i64 = 60_000;
 /// The number of ejections for each task with a phase.
 const PATIENCE: usize = 12;
 
@@ -111,7 +115,7 @@ impl<'a> Trial<'a> {
             random,
             done: (0..assignment.len()).map(|_| None).collect(),
             assignment,
-            limits: demands.iter().map(|demand| demand.deadline).collect(),
+            limits: demands.iter().map(first_limit).collect(),
             delays: vec![Duration::ZERO; count],
             releases: vec![Duration::ZERO; count],
             cut: vec![false; count],
@@ -162,6 +166,32 @@ impl<'a> Trial<'a> {
         })
     }
 
+    /// Shortens the times of the chains with a few attempts. Chains with phases keep theirs. Returns the best pieces.
+    pub fn shorten(&mut self, mut best: Vec<Vec<Piece>>, clock: &Clock) -> Vec<Vec<Piece>> {
+        let jobs: i64 = self.problem.demands.iter().map(|demand| self.problem.cycle / demand.period).sum();
+        let mut least = self.problem.latency(&best);
+        let phased = (0..self.problem.demands.len()).any(|task| self.problem.chained[task] && self.has_phase(task));
+        let attempts = if phased { 0 } else { (SHORTENED_JOBS / jobs).min(SHORTER) };
+        for _ in 0..attempts {
+            let reached = chains::measure(&self.problem.system.chains, &self.problem.paths, &best, self.problem.cycle);
+            let longest = reached.into_iter().max_by_key(Reached::excess);
+            let Some(longest) = longest.filter(|_| !clock.is_over()) else { break };
+            let before = (self.limits.clone(), self.delays.clone(), self.phases.clone(), self.assignment.clone());
+            let bound = Duration::from_nanos(longest.reached.as_nanos() / 16 * 15);
+            self.tighten(Reached { bound, ..longest }, &best);
+            let found =
+                self.place(clock).ok().and_then(|()| self.fill().ok()).filter(|found| self.worst(found).is_none());
+            match found.map(|found| (self.problem.latency(&found), found)) {
+                Some((latency, found)) if latency < least => (least, best) = (latency, found),
+                _ => {
+                    (self.limits, self.delays, self.phases, self.assignment) = before;
+                    self.is_placed = true;
+                }
+            }
+        }
+        best
+    }
+
     fn graph(&self) -> &'a Graph {
         if self.manner.chained {
             &self.problem.graph
@@ -186,7 +216,8 @@ impl<'a> Trial<'a> {
             let last = path[path.len() - 1];
             let Demand { wcet, period, .. } = *self.demand(last);
             let slowest = periods().position(|period| period == window);
-            let release = if slowest.is_some_and(|slowest| slowest + 1 < path.len()) { window - period } else { Duration::ZERO };
+            let release =
+                if slowest.is_some_and(|slowest| slowest + 1 < path.len()) { window - period } else { Duration::ZERO };
             let reaction = chain.reaction.map(|bound| bound - window);
             let age = chain.age.filter(|_| period == window);
             let Some(limit) = reaction.into_iter().chain(age).min().map(|limit| limit - release) else { continue };
@@ -215,7 +246,8 @@ impl<'a> Trial<'a> {
         }
         let tasks: Vec<usize> = (0..self.problem.demands.len()).filter(|&task| self.has_phase(task)).collect();
         loop {
-            let items: Vec<Item> = tasks.iter().map(|&task| self.item(task)).collect();
+            let heads = self.heads();
+            let items: Vec<Item> = tasks.iter().map(|&task| self.item(task, heads[task])).collect();
             let allowed: Vec<Vec<usize>> = (0..self.problem.demands.len()).map(|task| self.allowed(task)).collect();
             let search = Phases {
                 demands: &self.problem.demands,
@@ -260,24 +292,48 @@ impl<'a> Trial<'a> {
 
     /// Returns the length of a first piece that is laid out alone.
     fn first_piece(&self) -> Duration {
-        Cut::all(self.problem.system.macrotick).nth(1).unwrap_or(Cut::coarsest(self.problem.system.macrotick)).shortest()
+        Cut::all(self.problem.system.macrotick)
+            .nth(1)
+            .unwrap_or(Cut::coarsest(self.problem.system.macrotick))
+            .shortest()
     }
 
-    fn item(&self, task: usize) -> Item {
+    /// Returns the expected earliest start of each task behind the tasks before it, counted from its release.
+    fn heads(&self) -> Vec<Duration> {
+        let mut heads = self.delays.clone();
+        for edge in &self.graph().edges {
+            let (from, to) = (self.demand(edge.from), self.demand(edge.to));
+            let shift = from.period * edge.from_lane + from.release() - to.period * edge.to_lane - to.release();
+            let takes =
+                if self.has_phase(edge.from) && !self.cut[edge.from] { from.wcet } else { self.takes(edge.from) };
+            heads[edge.to] = heads[edge.to].max(heads[edge.from] + takes + shift);
+        }
+        heads
+    }
+
+    /// Returns the expected time from the start to the end of a job that may be cut.
+    fn takes(&self, task: usize) -> Duration {
+        let grid = self.problem.system.macrotick;
+        let takes = Duration::from_nanos(self.demand(task).wcet.as_nanos() / 100 * self.stretch[task]);
+        takes - takes % grid
+    }
+
+    fn item(&self, task: usize, head: Duration) -> Item {
         let demand = self.demand(task);
         let (earliest, latest) = demand.starts();
-        let earliest = (earliest + self.delays[task]).min(latest);
+        let earliest = (earliest + head).min(latest);
         if !self.cut[task] {
             let latest = latest.min(demand.release() + self.limits[task] - demand.wcet).max(earliest);
             return Item { task, length: demand.wcet, starts: (earliest, latest), takes: demand.wcet, whole: true };
         }
         let length = self.first_piece();
-        let takes = Duration::from_nanos(demand.wcet.as_nanos() / 100 * self.stretch[task]);
+        let takes = self.takes(task);
         let latest = match (demand.offset, demand.jitter) {
             // The rest of the job may reach into the next period, but it begins in this one.
             (None, Some(_)) => demand.period - length - self.problem.system.macrotick,
             _ => latest,
         };
+        let latest = latest.min(demand.release() + self.limits[task] - takes);
         Item { task, length, starts: (earliest, latest.max(earliest)), takes, whole: false }
     }
 
@@ -362,10 +418,12 @@ impl<'a> Trial<'a> {
             let cpu = self.assignment.of[task];
             match self.phases[task] {
                 Some(Phase { whole: true, .. }) => continue,
-                Some(phase) => jobs.add_rest(task, demand, cpu, self.problem.cycle, phase.start, phase.length),
+                Some(phase) => {
+                    jobs.add_rest(task, demand, cpu, self.problem.cycle, &phase, demand.release() + self.limits[task])
+                }
                 None => {
                     let release = demand.offset.unwrap_or(self.releases[task]);
-                    let limits = (self.delays[task], self.limits[task]);
+                    let limits = (self.delays[task], self.limits[task].min(demand.deadline));
                     jobs.add(task, demand, cpu, self.problem.cycle, release, limits);
                 }
             }
@@ -417,7 +475,7 @@ impl<'a> Trial<'a> {
         self.is_placed = !path.iter().any(|&task| self.has_phase(task));
         if delays {
             let task = path[0];
-            let most = self.limits[task] - self.demand(task).wcet;
+            let most = self.limits[task].min(self.demand(task).deadline) - self.demand(task).wcet;
             let grid = self.problem.system.macrotick;
             let delay = (self.delays[task] + excess).min(most);
             self.delays[task] = (delay - delay % grid).max(self.delays[task]);
@@ -436,7 +494,8 @@ impl<'a> Trial<'a> {
         let release = self.demand(task).offset.unwrap_or(self.releases[task]);
         let ends = pieces.iter().flatten().filter(|piece| piece.task == task && piece.deadline);
         let after = |end: Duration| Duration::from_nanos((end - release).as_nanos().rem_euclid(period));
-        let after = |end: Duration| if after(end) == Duration::ZERO { Duration::from_nanos(period) } else { after(end) };
+        let after =
+            |end: Duration| if after(end) == Duration::ZERO { Duration::from_nanos(period) } else { after(end) };
         ends.map(|piece| after(piece.end())).max().unwrap_or(self.limits[task])
     }
 
@@ -458,8 +517,10 @@ impl<'a> Trial<'a> {
             return true;
         }
         // A job that others follow needs more time before them.
-        let cut = self.phases[task].is_some_and(|phase| !phase.whole) && !self.graph().out(task).is_empty();
-        if cut && self.stretch[task] < MOST_STRETCH && self.draw(4) > 0 {
+        let follows = |edge: &Edge| self.phases[edge.to].is_some();
+        let whole = self.phases[task].is_some_and(|phase| phase.whole);
+        if !whole && self.graph().out(task).iter().any(follows) && self.stretch[task] < MOST_STRETCH && self.draw(4) > 0
+        {
             self.stretch[task] = self.stretch[task] * 3 / 2;
             self.is_placed = false;
             return true;
@@ -470,8 +531,7 @@ impl<'a> Trial<'a> {
     /// Moves a task to a drawn CPU with room.
     fn relocate(&mut self, task: usize) -> bool {
         let own = self.assignment.of[task];
-        let others: Vec<usize> =
-            self.assignment.with_room(task, self.demand(task)).filter(|&cpu| cpu != own).collect();
+        let others: Vec<usize> = self.assignment.with_room(task, self.demand(task)).filter(|&cpu| cpu != own).collect();
         if others.is_empty() {
             return false;
         }
@@ -485,8 +545,9 @@ impl<'a> Trial<'a> {
 
     /// Moves some other task away from a CPU. Small tasks are enough often, and find room.
     fn relieve(&mut self, cpu: usize) -> bool {
-        let mut here: Vec<usize> =
-            (0..self.phases.len()).filter(|&task| self.assignment.of[task] == cpu && self.demand(task).cpu.is_none()).collect();
+        let mut here: Vec<usize> = (0..self.phases.len())
+            .filter(|&task| self.assignment.of[task] == cpu && self.demand(task).cpu.is_none())
+            .collect();
         here.sort_by_key(|&task| (Reverse(self.demand(task).per_cycle(self.problem.cycle)), task));
         for _ in 0..here.len().min(4) {
             let task = here[self.draw(here.len() as u64) as usize];
@@ -519,6 +580,15 @@ impl<'a> Trial<'a> {
         let Demand { kind, ref name, wcet, deadline, lead, .. } = *self.demand(task);
         let (cpu, others) = (self.assignment.cpu(task), self.others(task));
         PlanError::Deadline { kind, task: name.clone(), cpu, wcet, deadline, lead, others }
+    }
+}
+
+/// Returns the limit without chains. Where the solver chooses the release, the deadline counts from there, and the limit
+/// is beyond it.
+fn first_limit(demand: &Demand) -> Duration {
+    match (demand.offset, demand.jitter) {
+        (None, Some(_)) => demand.period + demand.deadline,
+        _ => demand.deadline,
     }
 }
 

@@ -3,6 +3,7 @@
 use macrotick_model::Duration;
 
 use crate::demand::Demand;
+use crate::phases::Phase;
 
 /// No limit: later than every instant of a simulation.
 pub(crate) const NEVER: Duration = Duration::from_nanos(i64::MAX / 4);
@@ -67,18 +68,30 @@ impl Jobs {
             let start_by = start_by.map_or(NEVER, |jitter| release + jitter);
             Job { earliest: (release + limits.0).min(start_by), start_by, deadline: release + limits.1 }
         };
-        self.push(Source { task, cpu, needed: demand.needed, begun: false, first: 0, count: 0 }, cycle / demand.period, job);
+        self.push(
+            Source { task, cpu, needed: demand.needed, begun: false, first: 0, count: 0 },
+            cycle / demand.period,
+            job,
+        );
     }
 
-    /// Adds the rest of the jobs of a task with a first piece of length `begun` from `start` on, in every period.
-    pub fn add_rest(&mut self, task: usize, demand: &Demand, cpu: usize, cycle: Duration, start: Duration, begun: Duration) {
+    /// Adds the rest of the jobs of a task with a first piece on this phase, which end by `limit` of their period.
+    pub fn add_rest(
+        &mut self,
+        task: usize,
+        demand: &Demand,
+        cpu: usize,
+        cycle: Duration,
+        first: &Phase,
+        limit: Duration,
+    ) {
         // Without an offset, the deadline counts from the start.
-        let release = demand.offset.unwrap_or(start);
+        let deadline = (demand.offset.unwrap_or(first.start) + demand.deadline).min(limit);
         let job = |number: i64| {
             let shift = demand.period * number;
-            Job { earliest: start + begun + shift, start_by: NEVER, deadline: release + demand.deadline + shift }
+            Job { earliest: first.end() + shift, start_by: NEVER, deadline: deadline + shift }
         };
-        let needed = demand.needed - begun;
+        let needed = demand.needed - first.length;
         self.push(Source { task, cpu, needed, begun: true, first: 0, count: 0 }, cycle / demand.period, job);
     }
 

@@ -65,9 +65,7 @@ impl<'a> Simulation<'a> {
         let jobs = filling.jobs;
         let busy_until = |idle| if idle { -filling.lead } else { Duration::ZERO };
         let cpu = |gaps: &Vec<_>| Cpu::new(busy_until(Cpu::idle_at_end(gaps, filling.cycle)));
-        let first = |(index, source): (usize, &super::jobs::Source)| {
-            Reverse((jobs.all[source.first].earliest, index))
-        };
+        let first = |(index, source): (usize, &super::jobs::Source)| Reverse((jobs.all[source.first].earliest, index));
         let waits = if jobs.before.is_empty() { 0 } else { jobs.all.len() };
         Simulation {
             filling,
@@ -392,7 +390,8 @@ impl<'a> Simulation<'a> {
         self.done[open.job] = open.cycle + 1;
         for &next in after {
             let index = jobs.sources.partition_point(|source| source.first <= next) - 1;
-            let waits = self.open[index].is_some_and(|other| !other.ready && other.job == next && other.cycle == open.cycle);
+            let waits =
+                self.open[index].is_some_and(|other| !other.ready && other.job == next && other.cycle == open.cycle);
             if waits && jobs.before[next].iter().all(|&other| self.done[other] > open.cycle) {
                 self.make_ready(index);
             }
