@@ -30,15 +30,19 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
         system,
     };
     let mut cells = Vec::new();
-    for size in
-        scale.of(&CHAINS[..], &CHAINS[..1]).iter().flat_map(|&size| loads(size, scale.of(&[40, 60, 80, 90], &[60])))
+    for size in scale
+        .of(&CHAINS[..], &CHAINS[..1])
+        .iter()
+        .flat_map(|&size| loads(size, scale.of(&[40, 60, 80, 90][..], &[60][..])))
     {
         for (jitter, word) in [(Jitter::Free, "free"), (Jitter::Zero, "zero jitter")] {
             let name = format!("chains, {word}, {}", told(size));
             cells.push(cell(name, 5, Box::new(move |seed| shared_chains(seed, size, jitter))));
         }
     }
-    for size in scale.of(&SMALL[..], &SMALL[..1]).iter().flat_map(|&size| loads(size, scale.of(&[60, 80, 90], &[80]))) {
+    for size in
+        scale.of(&SMALL[..], &SMALL[..1]).iter().flat_map(|&size| loads(size, scale.of(&[60, 80, 90][..], &[80][..])))
+    {
         for part in [5, 10] {
             let name = format!("jitter p/{part}, {}", told(size));
             cells.push(cell(name, 1, Box::new(move |seed| with_jitter(seed, size, Jitter::Part(part)))));
