@@ -131,10 +131,17 @@ impl<'a> Problem<'a> {
         table::tables(&self.system.cpus, pieces, &self.demands)
     }
 
-    /// Returns the sum of the times of all chains, each in thousandths of its bound.
+    /// Returns the sum of the times of all chains, each in thousandths of the periods of its tasks. It does not depend
+    /// on the bounds.
     pub(crate) fn latency(&self, pieces: &[Vec<Piece>]) -> i128 {
         let reached = chains::measure(&self.system.chains, &self.paths, pieces, self.cycle);
-        reached.iter().map(|reached| reached.excess()).sum()
+        reached.iter().map(|reached| self.part(reached)).sum()
+    }
+
+    /// Returns the time of a chain in thousandths of the periods of its tasks.
+    pub(crate) fn part(&self, reached: &Reached) -> i128 {
+        let periods: Duration = self.paths[reached.chain].iter().map(|&task| self.demands[task].period).sum();
+        i128::from(reached.reached.as_nanos()) * 1000 / i128::from(periods.as_nanos())
     }
 
     /// Returns the pieces of the first draft that keeps everything.

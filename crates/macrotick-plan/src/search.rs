@@ -19,9 +19,10 @@ impl Problem<'_> {
     /// Returns the pieces of the trial without draws, for a system with chains or `after`.
     pub(crate) fn ordered(&self, clock: &Clock) -> Option<Vec<Vec<Piece>>> {
         let random = SplitMix64::new(clock.options.seed);
-        let mut trial = Trial::new(self, Manner::of(0), random).ok().filter(|_| !self.graph.edges.is_empty())?;
-        let pieces = trial.run(clock).ok()?;
-        Some(trial.shorten(pieces, clock))
+        let trial = Trial::new(self, Manner::of(0), random).ok().filter(|_| !self.graph.edges.is_empty())?;
+        // Without regard to the bounds first: bounds that are as short as the times of a plan then have this plan.
+        let shortest = trial.clone().shortest(clock).filter(|pieces| trial.worst(pieces).is_none());
+        shortest.or_else(|| trial.clone().bounded().run(clock).ok())
     }
 
     /// Returns the pieces of a table. `reason` is why there is none so far.
@@ -31,7 +32,7 @@ impl Problem<'_> {
         for number in 0..TRIALS {
             let random = SplitMix64::new(clock.options.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number));
             let failed = match Trial::new(self, Manner::of(number), random) {
-                Ok(mut trial) => match trial.run(clock) {
+                Ok(trial) => match trial.bounded().run(clock) {
                     Ok(pieces) => return Ok(pieces),
                     Err(failed) => failed,
                 },

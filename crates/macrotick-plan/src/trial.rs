@@ -72,12 +72,14 @@ pub(crate) enum Failed {
 }
 
 /// The input and the result of the simulation of some CPUs.
+#[derive(Clone)]
 struct Filled {
     jobs: Jobs,
     gaps: Vec<Vec<Gap>>,
     result: Result<Vec<Vec<Piece>>, Vec<usize>>,
 }
 
+#[derive(Clone)]
 pub(crate) struct Trial<'a> {
     problem: &'a Problem<'a>,
     manner: Manner,
@@ -123,7 +125,6 @@ impl<'a> Trial<'a> {
             phases: vec![None; count],
             is_placed: false,
         };
-        trial.limit_chains();
         if manner.cut {
             trial.cut = (0..count).map(|task| trial.has_phase(task) && trial.can_be_cut(task)).collect();
         }
@@ -166,21 +167,23 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Shortens the times of the chains with a few attempts. Chains with phases keep theirs. Returns the best pieces.
-    pub fn shorten(&mut self, mut best: Vec<Vec<Piece>>, clock: &Clock) -> Vec<Vec<Piece>> {
+    /// Returns the pieces with the shortest times of the chains that a few attempts find, whatever the bounds are.
+    pub fn shortest(mut self, clock: &Clock) -> Option<Vec<Vec<Piece>>> {
+        self.place(clock).ok()?;
+        let mut best = self.fill().ok()?;
         let jobs: i64 = self.problem.demands.iter().map(|demand| self.problem.cycle / demand.period).sum();
-        let mut least = self.problem.latency(&best);
         let phased = (0..self.problem.demands.len()).any(|task| self.problem.chained[task] && self.has_phase(task));
+        // Chains with phases keep theirs.
         let attempts = if phased { 0 } else { (SHORTENED_JOBS / jobs).min(SHORTER) };
+        let mut least = self.problem.latency(&best);
         for _ in 0..attempts {
             let reached = chains::measure(&self.problem.system.chains, &self.problem.paths, &best, self.problem.cycle);
-            let longest = reached.into_iter().max_by_key(Reached::excess);
+            let longest = reached.into_iter().max_by_key(|reached| self.problem.part(reached));
             let Some(longest) = longest.filter(|_| !clock.is_over()) else { break };
             let before = (self.limits.clone(), self.delays.clone(), self.phases.clone(), self.assignment.clone());
             let bound = Duration::from_nanos(longest.reached.as_nanos() / 16 * 15);
             self.tighten(Reached { bound, ..longest }, &best);
-            let found =
-                self.place(clock).ok().and_then(|()| self.fill().ok()).filter(|found| self.worst(found).is_none());
+            let found = self.place(clock).ok().and_then(|()| self.fill().ok());
             match found.map(|found| (self.problem.latency(&found), found)) {
                 Some((latency, found)) if latency < least => (least, best) = (latency, found),
                 _ => {
@@ -189,7 +192,7 @@ impl<'a> Trial<'a> {
                 }
             }
         }
-        best
+        Some(best)
     }
 
     fn graph(&self) -> &'a Graph {
@@ -202,6 +205,12 @@ impl<'a> Trial<'a> {
 
     fn demand(&self, task: usize) -> &'a Demand {
         &self.problem.demands[task]
+    }
+
+    /// Returns the trial with limits from the bounds of the chains.
+    pub fn bounded(mut self) -> Self {
+        self.limit_chains();
+        self
     }
 
     /// Gives the last task of each chain the latest end with which its bounds certainly hold: the values pass within
@@ -461,7 +470,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn worst(&self, pieces: &[Vec<Piece>]) -> Option<Reached> {
+    /// Returns the bound that is exceeded most.
+    pub fn worst(&self, pieces: &[Vec<Piece>]) -> Option<Reached> {
         let reached = chains::measure(&self.problem.system.chains, &self.problem.paths, pieces, self.problem.cycle);
         reached.into_iter().filter(|reached| !reached.kept()).max_by_key(Reached::excess)
     }
