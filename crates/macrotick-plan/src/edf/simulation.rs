@@ -31,6 +31,8 @@ struct Open {
 pub(super) struct State {
     /// The idle time of each CPU so far, at most the lead.
     idle: Vec<Duration>,
+    /// The jobs of each source that are released before or after the cycle that they belong to.
+    released: Vec<i64>,
     /// Source, deadline, missing time, and whether the job has started.
     pub open: Vec<(usize, Duration, Duration, bool)>,
 }
@@ -87,7 +89,10 @@ impl<'a> Simulation<'a> {
 
     pub fn state(&self, origin: Duration) -> State {
         let open = self.open.iter().enumerate().filter_map(|(source, open)| open.map(|open| (source, open)));
+        let cycles = origin / self.filling.cycle;
+        let sources = self.filling.jobs.sources.iter().zip(&self.released);
         State {
+            released: sources.map(|(source, &released)| released as i64 - source.count as i64 * cycles).collect(),
             idle: self.cpus.iter().map(|cpu| (origin - cpu.busy_until).min(self.filling.lead)).collect(),
             open: open.map(|(source, open)| (source, open.deadline - origin, open.missing, open.started)).collect(),
         }
