@@ -515,7 +515,7 @@ impl<'a> Trial<'a> {
         let demand = self.demand(task);
         if self.limits[task] < demand.deadline && self.draw(2) == 0 {
             let half = (demand.deadline - self.limits[task]).as_nanos() / 2 + 1;
-            self.limits[task] = self.limits[task] + Duration::from_nanos(half);
+            self.limits[task] += Duration::from_nanos(half);
             return true;
         }
         let chosen = demand.jitter.is_some() && demand.offset.is_none() && self.phases[task].is_none();
