@@ -16,6 +16,14 @@ pub enum BenchError {
     /// There is no plan for the experiment.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The judge refused a plan of a random system.
+    #[error("the judge refused the plan of `{system}`: {verdict}")]
+    Refused {
+        /// The system.
+        system: String,
+        /// What the plan breaks.
+        verdict: String,
+    },
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),

@@ -14,7 +14,8 @@ use crate::kit::provenance;
 use crate::kit::scale::Scale;
 use crate::published::{self, Page};
 use crate::{
-    containers, cost, deadline, e2e, isolation, jitter, lead, network, overhead, overrun, response, timershield, wall,
+    containers, cost, deadline, e2e, isolation, jitter, lead, network, overhead, overrun, plan, response, timershield,
+    wall,
 };
 
 /// The longest time of a quick run.
@@ -36,7 +37,7 @@ type Run = fn(&Bench) -> Result<Results, BenchError>;
 /// Returns the size of each run in a guest before anything runs: jobs, milliseconds, loops, or another number.
 type Extent = fn(&Bench) -> Result<Vec<u64>, BenchError>;
 
-const ALL: [Experiment; 12] = [
+const ALL: [Experiment; 13] = [
     Experiment {
         name: "response",
         about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
@@ -125,6 +126,13 @@ const ALL: [Experiment; 12] = [
         run: jitter::run,
         extent: jitter::extent,
     },
+    Experiment {
+        name: "plan",
+        about: "The planner on random systems: plans, proofs, wall time and memory; it needs no lab",
+        minutes: 30,
+        run: plan::run,
+        extent: plan::extent,
+    },
 ];
 
 impl ValueEnum for Experiment {
@@ -199,7 +207,7 @@ impl Experiment {
         }
         let estimate = bench.scale.of(self.estimate(), QUICK.into());
         let (runs, time) = ((self.extent)(bench)?.len(), wall::expected(&bench.folder, &estimate));
-        output::tell(format_args!("{}: {runs} run{} in the lab, {time}", self.name, if runs == 1 { "" } else { "s" }));
+        output::tell(format_args!("{}: {runs} run{}, {time}", self.name, if runs == 1 { "" } else { "s" }));
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod lead;
 mod network;
 mod overhead;
 mod overrun;
+mod plan;
 mod published;
 mod response;
 mod timershield;

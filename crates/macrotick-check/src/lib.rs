@@ -7,6 +7,7 @@
 //!
 //! Groups and tasks of SCHED_DEADLINE have no windows to replay. For them, the judge uses [`macrotick_analysis`].
 
+mod after;
 mod budgets;
 mod chains;
 mod domains;
@@ -152,6 +153,7 @@ pub fn check(plan: &Plan) -> Verdict {
         let windows = served.get(pool.name.as_str()).map_or(&[][..], Vec::as_slice);
         verdict.pools.extend(pools::judge(plan, &pool, windows, &mut verdict.violations));
     }
+    after::check(plan, &replayed, &mut verdict.violations);
     chains::check(plan, &replayed, &mut verdict);
     budgets::check(plan, &mut verdict);
     domains::check(plan, &mut verdict);

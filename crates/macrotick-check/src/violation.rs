@@ -74,6 +74,8 @@ pub enum Violation {
     Late { task: String, job: i64, end: Duration, deadline: Duration },
     /// The starts vary more than the jitter bound allows.
     Jitter { task: String, jitter: Duration, bound: Duration },
+    /// A job starts before the job of a task in its `after` has ended.
+    TooEarly { task: String, job: usize, start: Duration, other: String, end: Duration },
     /// A pool has no window.
     PoolNoWindow { pool: String },
     /// A pool has windows on two CPUs.
@@ -210,6 +212,9 @@ impl fmt::Display for Violation {
             }
             Jitter { task, jitter, bound } => {
                 write!(f, "task `{task}`: starts vary by {jitter}, but the bound is {bound}")
+            }
+            TooEarly { task, job, start, other, end } => {
+                write!(f, "task `{task}`, job {job}: starts at {start}, but its job of `{other}` ends at {end}")
             }
             PoolNoWindow { pool } => write!(f, "pool `{pool}` has no window"),
             PoolMigrates { pool, cpu, other } => write!(f, "pool `{pool}` has windows on CPU {cpu} and on CPU {other}"),

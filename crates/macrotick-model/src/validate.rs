@@ -1,5 +1,6 @@
 //! The rules of a system beyond its syntax. They are the same for every source: a description or a plan file.
 
+mod after;
 mod container;
 mod deadline;
 mod engine;

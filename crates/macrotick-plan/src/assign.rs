@@ -2,10 +2,12 @@
 
 use std::cmp::Reverse;
 
-use macrotick_model::{Duration, SyncWindow, System};
+use macrotick_model::{Duration, SplitMix64, SyncWindow, System};
 
 use crate::demand::Demand;
 use crate::error::PlanError;
+use crate::packing::{self, Packed};
+use crate::room::beside_windows;
 use crate::split::Splitting;
 use crate::CAP_PERMILLE;
 
@@ -25,8 +27,11 @@ pub(crate) struct Assignment {
 
 impl Assignment {
     /// Assigns tasks and pools to CPUs. It first spreads them (worst fit: each goes to the emptiest CPU). If this
-    /// leaves no room for a big one, it packs them (best fit). Pinned ones come first, then tasks before pools, then
-    /// those with a larger demand. A split task has no CPU.
+    /// leaves no room for a big one, it packs them (best fit), and then searches for a packing. Pinned ones come first,
+    /// then tasks before pools, then those with a larger demand. A split task has no CPU.
+    ///
+    /// Budgets of groups and given reservations take room. Only if this leaves too little, windows have all of it, and
+    /// the judge decides.
     pub fn new(
         demands: &[Demand],
         system: &System,
@@ -42,20 +47,78 @@ impl Assignment {
             of: vec![0; demands.len()],
             shares: vec![Vec::new(); demands.len()],
         };
-        let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
-        let capacity = empty.capacity * cpus.len() as i64;
-        if demand > capacity {
-            let lead = demands.first().map_or(Duration::ZERO, |task| task.lead);
-            let pools = demands.iter().any(Demand::is_pool);
-            return Err(PlanError::Overload { pools, demand, lead, capacity, cycle, cpus: cpus.len() });
-        }
         let mut order: Vec<usize> = (0..demands.len()).filter(|&task| !splitting.has(task)).collect();
         order.sort_by_key(|&task| {
             let demand = &demands[task];
             (demand.cpu.is_none(), demand.is_pool(), Reverse(demand.per_cycle(cycle)), task)
         });
-        let spread = empty.clone().fill(demands, &order, false);
-        spread.or_else(|error| empty.fill(demands, &order, true).map_err(|_| error))
+        let beside = Assignment { load: beside_windows(system, cycle), ..empty.clone() };
+        let used = beside.load.iter().any(|&load| load > Duration::ZERO);
+        let found = used.then(|| beside.fit(demands, &order).ok()).flatten();
+        found.map_or_else(|| empty.fit(demands, &order), Ok)
+    }
+
+    /// Assigns with draws: the order of the tasks, and whether they are spread or packed.
+    pub fn drawn(
+        demands: &[Demand],
+        system: &System,
+        cycle: Duration,
+        splitting: &Splitting,
+        random: &mut SplitMix64,
+    ) -> Result<Assignment, PlanError> {
+        let found = Assignment::new(demands, system, cycle, splitting)?;
+        let mut order: Vec<(bool, Reverse<i128>, usize)> = (0..demands.len())
+            .filter(|&task| !splitting.has(task))
+            .map(|task| {
+                let weight =
+                    i128::from(demands[task].per_cycle(cycle).as_nanos()) * i128::from(50 + random.bits() % 100);
+                (demands[task].cpu.is_none(), Reverse(weight), task)
+            })
+            .collect();
+        order.sort_unstable();
+        let order: Vec<usize> = order.into_iter().map(|(.., task)| task).collect();
+        let empty = Assignment { load: beside_windows(system, cycle), of: vec![0; demands.len()], ..found.clone() };
+        let drawn = empty.clone().fill(demands, &order, random.bits() % 4 == 0);
+        drawn.or_else(|_| empty.searched(demands, &order, random).ok_or(())).or(Ok(found))
+    }
+
+    fn fit(self, demands: &[Demand], order: &[usize]) -> Result<Assignment, PlanError> {
+        let spread = self.clone().fill(demands, order, false);
+        let packed = spread.or_else(|error| self.clone().fill(demands, order, true).map_err(|_| error));
+        packed.or_else(|error| self.searched(demands, order, &mut SplitMix64::new(1)).ok_or(error))
+    }
+
+    /// Searches for a packing of CPUs that are almost full.
+    fn searched(mut self, demands: &[Demand], order: &[usize], random: &mut SplitMix64) -> Option<Assignment> {
+        let sizes: Vec<i64> = order.iter().map(|&task| demands[task].per_cycle(self.cycle).as_nanos()).collect();
+        let pinned = |task: &usize| demands[*task].cpu.and_then(|cpu| self.cpus.iter().position(|&other| other == cpu));
+        let allowed: Vec<Option<usize>> = order.iter().map(pinned).collect();
+        let room: Vec<i64> = self.free().iter().map(|free| free.as_nanos()).collect();
+        let Packed::Found(found) = packing::pack(&sizes, &allowed, &room, random) else {
+            return None;
+        };
+        for (&task, cpu) in order.iter().zip(found) {
+            self.load[cpu] += demands[task].per_cycle(self.cycle);
+            self.of[task] = cpu;
+        }
+        Some(self)
+    }
+
+    /// Moves a task to a CPU.
+    pub fn put(&mut self, task: usize, demand: &Demand, cpu: usize) {
+        let needed = demand.per_cycle(self.cycle);
+        self.load[self.of[task]] -= needed;
+        self.load[cpu] += needed;
+        self.of[task] = cpu;
+    }
+
+    /// Returns the CPUs that a task may use and that have room for it besides its present one, the emptiest first.
+    pub fn with_room<'a>(&'a self, task: usize, demand: &'a Demand) -> impl Iterator<Item = usize> + 'a {
+        let needed = demand.per_cycle(self.cycle);
+        let room = move |&cpu: &usize| cpu != self.of[task] && self.load[cpu] + needed <= self.capacity;
+        let mut cpus: Vec<usize> = self.allowed(demand).filter(room).collect();
+        cpus.sort_by_key(|&cpu| (self.load[cpu], cpu));
+        cpus.into_iter()
     }
 
     /// Divides the jobs of a task among as few CPUs as possible, at least two, in proportion to their free time.
@@ -159,6 +222,18 @@ impl Assignment {
         self.of[task] = cpu;
         true
     }
+}
+
+/// Returns an error if all tasks and pools together need more than all CPUs have.
+pub(crate) fn within_all_cpus(demands: &[Demand], system: &System, cycle: Duration) -> Result<(), PlanError> {
+    let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
+    let capacity = capacity(system.sync(), cycle) * system.cpus.len() as i64;
+    if demand <= capacity {
+        return Ok(());
+    }
+    let lead = demands.first().map_or(Duration::ZERO, |task| task.lead);
+    let pools = demands.iter().any(Demand::is_pool);
+    Err(PlanError::Overload { pools, demand, lead, capacity, cycle, cpus: system.cpus.len() })
 }
 
 /// Returns the time of a cycle that the kernel gives to windows, with all sync windows at their shortest. The sync

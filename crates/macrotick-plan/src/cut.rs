@@ -49,6 +49,16 @@ impl Cut {
         all.into_iter().map(move |shortest| Cut { grid, shortest })
     }
 
+    /// Returns the way to cut with the longest pieces.
+    pub fn coarsest(grid: Duration) -> Cut {
+        Cut { grid, shortest: round_up(SHORTEST[0], grid).max(quantum(grid)) }
+    }
+
+    /// Returns the length of the shortest piece that does not complete its job.
+    pub fn shortest(self) -> Duration {
+        self.shortest
+    }
+
     /// Returns the length of a piece that completes a job or a pool's budget.
     pub fn completing(self, missing: Missing) -> Duration {
         let least = if missing.cost > Duration::ZERO { SHORTEST[SHORTEST.len() - 1] } else { LEAST_WINDOW };

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use std::time::Duration as WallTime;
+
 use macrotick_model::{Duration, Finding, System};
 
 use crate::gates::GateError;
+use crate::refute::Refutation;
 
 /// The kind of an entity that cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +73,31 @@ pub enum Bound {
     Age,
 }
 
+impl Bound {
+    /// Returns the path of a chain's bound.
+    fn place(self, system: &System, chain: &str) -> String {
+        let key = match self {
+            Bound::Reaction => "reaction",
+            Bound::Age => "age",
+        };
+        named("chains", system.chains.iter().map(|one| &one.name), chain, key)
+    }
+}
+
+impl Refutation {
+    /// Returns the path of the first thing that conflicts.
+    fn place(&self, system: &System) -> String {
+        match self {
+            Refutation::Pinned { tasks, .. } | Refutation::Demand { tasks, .. } | Refutation::Packing { tasks, .. } => {
+                let task = tasks.iter().find(|name| system.task(name).is_some());
+                task.map_or("tasks".into(), |task| Kind::Task.place(system, task))
+            }
+            Refutation::Starts { first, .. } => Kind::Task.place(system, first),
+            Refutation::Chain { chain, kind, .. } => kind.place(system, chain),
+        }
+    }
+}
+
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -77,6 +105,17 @@ impl fmt::Display for Bound {
             Bound::Age => "data age",
         })
     }
+}
+
+/// The answer to a system without a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// No plan exists.
+    Impossible,
+    /// No plan was found within the time limit; one may exist.
+    NotFound,
+    /// The question was wrong, and no plan was searched for.
+    Unanswered,
 }
 
 /// The reason why a system cannot be planned: the conflict and its size.
@@ -168,8 +207,8 @@ pub enum PlanError {
     },
     /// No phase gives all jobs of a task a start within the jitter bound and their time before the deadline.
     #[error(
-        "task `{task}`: no phase on CPU {cpu} gives each job a start within its jitter bound and {wcet} of every \
-         {period} before its deadline{}, beside {}",
+        "task `{task}`: found no phase on CPU {cpu} that gives each job a start within its jitter bound and {wcet} of \
+         every {period} before its deadline{}, beside {}",
         with_lead(.lead),
         list(.others)
     )]
@@ -264,6 +303,17 @@ pub enum PlanError {
         /// `MACROTICK_MAX_WINDOWS`.
         limit: usize,
     },
+    /// There is no table, for this reason.
+    #[error(transparent)]
+    Impossible(Refutation),
+    /// The search found no table within its time limit. The bottleneck is the reason of the first or the closest try.
+    #[error("{bottleneck}")]
+    NotFound {
+        /// The time limit.
+        limit: WallTime,
+        /// The bottleneck.
+        bottleneck: Box<PlanError>,
+    },
     /// The gates of an interface cannot be placed beside the windows.
     #[error(transparent)]
     Gates(GateError),
@@ -275,19 +325,45 @@ impl PlanError {
         !matches!(self, PlanError::NoHyperperiod | PlanError::NoTable)
     }
 
+    /// Returns the answer: only a proof says that there is no plan.
+    pub fn answer(&self) -> Answer {
+        use PlanError::*;
+        match self {
+            NoHyperperiod | NoTable => Answer::Unanswered,
+            Impossible(_) | Overload { .. } | Grid { .. } | NoStart { .. } => Answer::Impossible,
+            _ => Answer::NotFound,
+        }
+    }
+
+    /// Returns the answer in words, before the reason.
+    fn words(&self) -> String {
+        match (self.answer(), self) {
+            (Answer::Impossible, _) => "proved impossible: ".into(),
+            (_, PlanError::NotFound { limit, .. }) => format!("not found in {:?}: ", limit),
+            (Answer::NotFound, _) => "not found: ".into(),
+            (Answer::Unanswered, _) => String::new(),
+        }
+    }
+
     /// Returns the error with its place in the description of the system.
     pub fn finding(&self, system: &System) -> Finding {
-        let (at, hint) = match self {
+        let (at, hint) = self.place(system);
+        let message = match self {
             PlanError::Gates(error) => return error.finding(system),
-            PlanError::Split { whole, .. } => (whole.finding(system).at, None),
+            _ => format!("{}{self}", self.words()),
+        };
+        Finding { at, message, hint }
+    }
+
+    /// Returns the place in the description, and a hint.
+    fn place(&self, system: &System) -> (String, Option<String>) {
+        match self {
+            PlanError::Gates(_) => (String::new(), None),
+            PlanError::NotFound { bottleneck, .. } => bottleneck.place(system),
+            PlanError::Impossible(refutation) => (refutation.place(system), None),
+            PlanError::Split { whole, .. } => (whole.place(system).0, None),
             PlanError::Overload { .. } => ("tasks".into(), Some(greatest(system))),
-            PlanError::Chain { chain, kind, .. } => {
-                let key = match kind {
-                    Bound::Reaction => "reaction",
-                    Bound::Age => "age",
-                };
-                (named("chains", system.chains.iter().map(|one| &one.name), chain, key), None)
-            }
+            PlanError::Chain { chain, kind, .. } => (kind.place(system, chain), None),
             PlanError::Grid { kind, task, .. }
             | PlanError::NoRoom { kind, task, .. }
             | PlanError::Deadline { kind, task, .. } => (kind.place(system, task), None),
@@ -303,8 +379,7 @@ impl PlanError {
                 (Kind::Task.place(system, task), None)
             }
             PlanError::NoHyperperiod | PlanError::NoTable | PlanError::TooManyWindows { .. } => ("tasks".into(), None),
-        };
-        Finding { at, message: self.to_string(), hint }
+        }
     }
 
     /// Returns the task or pool without a place or time.
@@ -321,7 +396,9 @@ impl PlanError {
             | NoBandwidth { .. }
             | TooManyWindows { .. }
             | Gates(_)
+            | Impossible(_)
             | Split { .. } => None,
+            NotFound { bottleneck, .. } => bottleneck.unplaced(),
         }
     }
 }

@@ -15,9 +15,9 @@
 //! too little, both are filled in together. A pool that still has too little is placed like a task. Windows of pools
 //! have no flags.
 //!
-//! A jitter bound is always planned as zero: the starts of a placed task do not vary.
-//!
-//! If there is no table otherwise, a task that may migrate is split over several CPUs ([`crate::split`]).
+//! Here, a jitter bound is planned as zero: the starts of a placed task do not vary. If there is no table, a task that
+//! may migrate is split over several CPUs ([`crate::split`]). Then the search follows ([`crate::search`]), which plans
+//! jitter bounds as they are. For a system with chains or `after`, its first trial comes before everything else.
 //!
 //! Sync windows are taken before anything else, on every CPU.
 //!
@@ -29,18 +29,25 @@ use std::cmp::Reverse;
 use macrotick_model::{CpuTable, Duration, SyncWindow, System};
 
 use crate::assign::{capacity, Assignment};
+use crate::budget;
 use crate::chains::{self, Reached};
 use crate::cut::Cut;
 use crate::demand::{demands, lead, quantum, round_up, Demand};
 use crate::draft::{Draft, Failure, Layout};
+use crate::edf::jobs::Jobs;
 use crate::edf::{Filling, Gap};
 use crate::error::PlanError;
+use crate::graph::Graph;
 use crate::occupancy::Occupancy;
+use crate::options::Clock;
 use crate::pieces::{self, Place, SHORTEST_PIECE};
 use crate::place::{Part, Search};
+use crate::refute;
 use crate::split::Splitting;
 use crate::table::{self, Piece};
 
+/// The largest number of tasks for which two ways to plan chains are compared.
+const FEW: usize = 60;
 /// The number of phases to try for the first task of a chain: it moves by eighths of its period.
 const TURNS: i64 = 8;
 
@@ -74,20 +81,71 @@ pub(crate) struct Problem<'a> {
     pub lead: Duration,
     pub demands: Vec<Demand>,
     /// The tasks of each chain, by index.
-    paths: Vec<Vec<usize>>,
-    /// The position in a chain, which decides between equal deadlines under EDF.
-    ranks: Vec<usize>,
+    pub paths: Vec<Vec<usize>>,
+    /// The position in a chain or among flows, which decides between equal deadlines under EDF.
+    pub ranks: Vec<usize>,
+    /// Whether each task is in a chain.
+    pub chained: Vec<bool>,
+    /// The order of the jobs of chains and flows, and of `after`.
+    pub graph: Graph,
+    /// The order of `after` alone.
+    pub plain: Graph,
     pub splitting: Splitting,
 }
 
-pub(crate) fn tables(system: &System, cycle: Duration) -> Result<Vec<CpuTable>, PlanError> {
+pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<Vec<CpuTable>, PlanError> {
     let problem = Problem::new(system, cycle)?;
-    problem.tables().or_else(|whole| problem.split(whole))
+    refute::refute(&problem)?;
+    let ordered = problem.ordered(clock);
+    let drafted = match problem.plain.edges.is_empty() && (ordered.is_none() || problem.demands.len() <= FEW) {
+        true => problem.drafts().map_err(Some),
+        false => Err(None),
+    };
+    if let Some(ordered) = ordered {
+        let drafted = drafted.ok().filter(|drafted| problem.latency(drafted) < problem.latency(&ordered));
+        return problem.finished(&drafted.unwrap_or(ordered));
+    }
+    let reason = match drafted {
+        Ok(drafted) => return problem.finished(&drafted),
+        Err(Some(whole)) if problem.demands.iter().any(|demand| demand.migrate) => match problem.split(whole) {
+            Ok(tables) => return Ok(tables),
+            Err(split) => Some(split),
+        },
+        Err(reason) => reason,
+    };
+    let problem = Problem::new(system, cycle)?;
+    let pieces = problem.find(clock, reason).map_err(|bottleneck| PlanError::NotFound {
+        limit: clock.options.time_limit,
+        bottleneck: Box::new(bottleneck),
+    })?;
+    problem.finished(&pieces)
 }
 
 impl<'a> Problem<'a> {
     /// Returns the tables, with the tasks split that `splitting` names.
     pub(crate) fn tables(&self) -> Result<Vec<CpuTable>, PlanError> {
+        self.finished(&self.drafts()?)
+    }
+
+    fn finished(&self, pieces: &[Vec<Piece>]) -> Result<Vec<CpuTable>, PlanError> {
+        table::tables(&self.system.cpus, pieces, &self.demands)
+    }
+
+    /// Returns the sum of the times of all chains, each in thousandths of the periods of its tasks. It does not depend
+    /// on the bounds.
+    pub(crate) fn latency(&self, pieces: &[Vec<Piece>]) -> i128 {
+        let reached = chains::measure(&self.system.chains, &self.paths, pieces, self.cycle);
+        reached.iter().map(|reached| self.part(reached)).sum()
+    }
+
+    /// Returns the time of a chain in thousandths of the periods of its tasks.
+    pub(crate) fn part(&self, reached: &Reached) -> i128 {
+        let periods: Duration = self.paths[reached.chain].iter().map(|&task| self.demands[task].period).sum();
+        i128::from(reached.reached.as_nanos()) * 1000 / i128::from(periods.as_nanos())
+    }
+
+    /// Returns the pieces of the first draft that keeps everything.
+    fn drafts(&self) -> Result<Vec<Vec<Piece>>, PlanError> {
         let chains = &self.system.chains;
         let (mut best, mut failure): (Option<Reached>, Option<PlanError>) = (None, None);
         for strategy in self.strategies() {
@@ -104,23 +162,22 @@ impl<'a> Problem<'a> {
             };
             let reached = chains::measure(chains, &self.paths, &pieces, self.cycle);
             let worst = reached.into_iter().filter(|reached| !reached.kept()).max_by_key(Reached::excess);
-            let Some(worst) = worst else {
-                return table::tables(&self.system.cpus, &pieces, &self.demands);
-            };
+            let Some(worst) = worst else { return Ok(pieces) };
             if best.is_none_or(|best| worst.excess() < best.excess()) {
                 best = Some(worst);
             }
         }
         Err(match (best, failure) {
-            (Some(best), _) => PlanError::Chain {
-                chain: chains[best.chain].name.clone(),
-                kind: best.kind,
-                bound: best.bound,
-                reached: best.reached,
-            },
+            (Some(best), _) => self.exceeded(best),
             (None, Some(error)) => error,
             (None, None) => unreachable!("there is always a strategy"),
         })
+    }
+
+    /// Returns the error of a chain that exceeds its bound.
+    pub(crate) fn exceeded(&self, reached: Reached) -> PlanError {
+        let Reached { chain, kind, bound, reached } = reached;
+        PlanError::Chain { chain: self.system.chains[chain].name.clone(), kind, bound, reached }
     }
 
     fn new(system: &'a System, cycle: Duration) -> Result<Problem<'a>, PlanError> {
@@ -135,8 +192,14 @@ impl<'a> Problem<'a> {
                 ranks[task] = ranks[task].min(position);
             }
         }
+        let chained = ranks.iter().map(|&rank| rank != usize::MAX).collect();
+        let values: Vec<Vec<usize>> = paths.iter().cloned().chain(messages(system)).collect();
+        let (graph, plain) = (Graph::new(system, &demands, &values), Graph::new(system, &demands, &[]));
+        for (task, rank) in ranks.iter_mut().enumerate().filter(|(task, _)| graph.has(*task)) {
+            *rank = (*rank).min(graph.depth[task]);
+        }
         let splitting = Splitting::none(demands.len());
-        Ok(Problem { system, cycle, lead: lead(system), demands, paths, ranks, splitting })
+        Ok(Problem { system, cycle, lead: lead(system), demands, paths, ranks, chained, graph, plain, splitting })
     }
 
     /// Returns the length of the shortest piece of a split job, on the grid.
@@ -156,7 +219,7 @@ impl<'a> Problem<'a> {
     /// Drafts a table and changes it until it works or no change is left to try.
     fn solve(&self, strategy: Strategy) -> Result<Vec<Vec<Piece>>, PlanError> {
         let count = self.demands.len();
-        let in_chain = |task: usize| strategy.order != Order::Unplaced && self.ranks[task] != usize::MAX;
+        let in_chain = |task: usize| strategy.order != Order::Unplaced && self.chained[task];
         let split = |task: usize| self.splitting.has(task);
         let whole = |task: usize| !split(task) && (self.demands[task].needs_phase() || in_chain(task));
         let placed = |task: usize| whole(task) || (split(task) && self.splitting.is_placed());
@@ -204,7 +267,7 @@ impl<'a> Problem<'a> {
             let taken = table::joined(taken);
             let same = |layout: &Layout| layout.tasks == tasks && layout.taken == taken;
             if !draft.done[cpu].as_ref().is_some_and(same) {
-                let result = self.fill(&tasks, &taken);
+                let result = self.fill(cpu, &tasks, &taken);
                 draft.done[cpu] = Some(Layout { taken, tasks, result });
             }
             if let Some(Layout { result: Err(tasks), .. }) = &draft.done[cpu] {
@@ -340,51 +403,105 @@ impl<'a> Problem<'a> {
     }
 
     /// Removes the flags from windows of pools, which have no jobs.
-    fn flagged(&self, piece: Piece) -> Piece {
+    pub(crate) fn flagged(&self, piece: Piece) -> Piece {
         let job = !self.demands[piece.task].is_pool();
         Piece { activate: piece.activate && job, deadline: piece.deadline && job, ..piece }
     }
 
     /// Fills in tasks first, and gives pools the rest. Only if that is too little, pools compete with tasks.
-    fn fill(&self, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
+    fn fill(&self, cpu: usize, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
         let (pools, jobs): (Vec<usize>, Vec<usize>) = tasks.iter().partition(|&&task| self.demands[task].is_pool());
         if pools.is_empty() {
-            return self.fill_gaps(&jobs, taken);
+            return self.fill_gaps(cpu, &jobs, taken);
         }
-        self.fill_in_turn(&jobs, &pools, taken).or_else(|_| self.fill_gaps(tasks, taken))
+        self.fill_in_turn(cpu, &jobs, &pools, taken).or_else(|_| self.fill_gaps(cpu, tasks, taken))
     }
 
-    fn fill_in_turn(&self, jobs: &[usize], pools: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
-        let pieces = self.fill_gaps(jobs, taken)?;
+    fn fill_in_turn(
+        &self,
+        cpu: usize,
+        jobs: &[usize],
+        pools: &[usize],
+        taken: &[Piece],
+    ) -> Result<Vec<Piece>, Vec<usize>> {
+        let pieces = self.fill_gaps(cpu, jobs, taken)?;
         let taken = table::joined(taken.iter().chain(&pieces).copied().collect());
-        let rest = self.fill_gaps(pools, &taken)?;
+        let rest = self.fill_gaps(cpu, pools, &taken)?;
         Ok(pieces.into_iter().chain(rest).collect())
     }
 
-    fn fill_gaps(&self, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
+    fn fill_gaps(&self, cpu: usize, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
         if tasks.is_empty() {
             return self.within_capacity(taken, Vec::new());
         }
-        let gaps = gaps(&self.busy(taken), self.cycle);
-        let filling = |cut| Filling {
-            demands: &self.demands,
-            tasks,
-            ranks: &self.ranks,
-            gaps: &gaps,
-            lead: self.lead,
-            cycle: self.cycle,
-            macrotick: self.system.macrotick,
-            quantum: quantum(self.system.macrotick),
-            cut,
-        };
+        let mut jobs = Jobs::default();
+        for &task in tasks {
+            let demand = &self.demands[task];
+            jobs.add(task, demand, 0, self.cycle, demand.release(), (Duration::ZERO, demand.deadline));
+        }
+        let gaps = [self.gaps(taken)];
+        let found = self.simulate(&[cpu], &jobs, &gaps, &[taken.to_vec()])?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Fills jobs into the gaps of some CPUs, and returns the pieces of each, without those that are taken. If a CPU has
+    /// budgets, each of its server periods keeps time for them if possible.
+    pub(crate) fn simulate(
+        &self,
+        cpus: &[usize],
+        jobs: &Jobs,
+        gaps: &[Vec<Gap>],
+        taken: &[Vec<Piece>],
+    ) -> Result<Vec<Vec<Piece>>, Vec<usize>> {
+        let plain = self.run(&self.demands, &self.ranks, jobs, gaps, taken);
+        let budgets = budget::budgets(self.system, self.cycle, cpus);
+        match &plain {
+            Ok(pieces) if !budget::kept(&budgets, self.cycle, taken, pieces) => {
+                let (demands, ranks, jobs) = budget::beside(&budgets, &self.demands, &self.ranks, jobs, self.cycle);
+                let spread = self.run(&demands, &ranks, &jobs, gaps, taken);
+                let own =
+                    |pieces: Vec<Piece>| pieces.into_iter().filter(|piece| piece.task < self.demands.len()).collect();
+                spread.map(|pieces| pieces.into_iter().map(own).collect()).or(plain)
+            }
+            _ => plain,
+        }
+    }
+
+    fn run(
+        &self,
+        demands: &[Demand],
+        ranks: &[usize],
+        jobs: &Jobs,
+        gaps: &[Vec<Gap>],
+        taken: &[Vec<Piece>],
+    ) -> Result<Vec<Vec<Piece>>, Vec<usize>> {
         let mut found = Err(Vec::new());
         for cut in Cut::all(self.system.macrotick) {
-            found = filling(cut).run().and_then(|pieces| self.within_capacity(taken, pieces));
+            let (macrotick, quantum) = (self.system.macrotick, quantum(self.system.macrotick));
+            let filling =
+                Filling { demands, jobs, ranks, gaps, lead: self.lead, cycle: self.cycle, macrotick, quantum, cut };
+            let fits = |(pieces, taken): (Vec<Piece>, &Vec<Piece>)| {
+                let own =
+                    pieces
+                        .into_iter()
+                        .map(|piece| if piece.task < self.demands.len() { self.flagged(piece) } else { piece });
+                self.within_capacity(taken, own.collect())
+            };
+            found = filling.run().and_then(|pieces| pieces.into_iter().zip(taken).map(fits).collect());
             if found.is_ok() {
                 break;
             }
         }
-        Ok(found?.into_iter().map(|piece| self.flagged(piece)).collect())
+        found
+    }
+
+    /// Returns the free intervals beside pieces, with their leads and the sync windows.
+    pub(crate) fn gaps(&self, taken: &[Piece]) -> Vec<Gap> {
+        let mut gaps = gaps(&self.busy(taken), self.cycle);
+        let begun = taken.iter().filter(|piece| piece.activate && !piece.deadline);
+        let begun: std::collections::BTreeMap<Duration, usize> = begun.map(|piece| (piece.end(), piece.task)).collect();
+        gaps.iter_mut().for_each(|gap| gap.behind = begun.get(&gap.start).copied());
+        gaps
     }
 
     /// Returns the time that windows and leads can take on a CPU in a cycle.
@@ -395,7 +512,8 @@ impl<'a> Problem<'a> {
     /// Returns the time of pieces and their leads.
     pub(crate) fn time_of<'p>(&self, pieces: impl Iterator<Item = &'p Piece>) -> Duration {
         let lead = |piece: &Piece| if piece.activate { self.demands[piece.task].lead } else { Duration::ZERO };
-        pieces.map(|piece| piece.length + lead(piece)).sum()
+        let own = pieces.filter(|piece| piece.task < self.demands.len());
+        own.map(|piece| piece.length + lead(piece)).sum()
     }
 
     /// Returns the pieces if they fit on the CPU together with the cost of cutting. Otherwise returns the tasks that
@@ -424,20 +542,28 @@ impl<'a> Problem<'a> {
     }
 }
 
+/// Returns the sender and the receiver of each flow between tasks with windows.
+fn messages(system: &System) -> Vec<Vec<usize>> {
+    let flows = system.network.iter().flat_map(|network| &network.flows);
+    let task = |name: &String| system.windowed().position(|task| task.name == *name);
+    let ends = flows.filter_map(|flow| Some(vec![task(&flow.from)?, task(flow.to.as_ref()?)?]));
+    ends.filter(|ends| ends[0] != ends[1]).collect()
+}
+
 /// Returns the free intervals between busy ones, which are sorted.
 fn gaps(busy: &[(Duration, Duration)], cycle: Duration) -> Vec<Gap> {
     let mut gaps = Vec::with_capacity(busy.len() + 1);
     let mut from = Duration::ZERO;
     for &(begin, end) in busy {
         if begin > from {
-            gaps.push((from, begin));
+            gaps.push(Gap { start: from, end: begin, behind: None });
         }
         from = end;
     }
     // The lead of the first piece may start before the start of the cycle.
     let until = cycle + busy.first().map_or(Duration::ZERO, |&(begin, _)| begin).min(Duration::ZERO);
     if until > from {
-        gaps.push((from, until));
+        gaps.push(Gap { start: from, end: until, behind: None });
     }
     gaps
 }

@@ -4,6 +4,8 @@
 //! Neither checks its own result: `macrotick-check` does, and shares no code with this crate.
 
 mod assign;
+mod budget;
+mod canonical;
 mod chains;
 mod cut;
 mod demand;
@@ -13,14 +15,22 @@ mod error;
 mod folded;
 mod gaps;
 mod gates;
+mod graph;
 mod network;
 mod null;
 mod occupancy;
+mod options;
+mod packing;
+mod phases;
 mod pieces;
 mod place;
+mod refute;
 mod reserve;
+mod room;
+mod search;
 mod split;
 mod table;
+mod trial;
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,9 +38,11 @@ use std::str::FromStr;
 use macrotick_model::{Duration, Plan, System};
 
 pub use cut::RESUMING;
-pub use error::{Bound, Kind, PlanError};
+pub use error::{Answer, Bound, Kind, PlanError};
 pub use gates::{GateError, Late};
 pub use network::{network_advice, NetworkAdvice};
+pub use options::Options;
+pub use refute::Refutation;
 
 /// The largest share of a CPU that windows can take, in thousandths. The kernel keeps the rest
 /// (`MACROTICK_CAP_PERMILLE`).
@@ -91,20 +103,28 @@ impl FromStr for Solver {
     }
 }
 
-/// Makes a plan. The same system and solver always give the same plan.
+/// Makes a plan with the default [`Options`].
 ///
 /// The system must keep the rules of a description. A system that was parsed or loaded does.
 pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
-    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver))
+    plan_within(system, solver, Options::default())
+}
+
+/// Makes a plan within these limits. The plan is the same for the same system, solver and seed, in whichever order the
+/// system lists its parts. On a slow machine, the time limit can end the search before it finds this plan.
+pub fn plan_within(system: &System, solver: Solver, options: Options) -> Result<Plan, PlanError> {
+    let clock = options::Clock::start(options);
+    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock))
 }
 
 /// Makes a plan without gate lists.
-fn windows(system: &System, solver: Solver) -> Result<Plan, PlanError> {
+fn windows(system: &System, solver: Solver, clock: &options::Clock) -> Result<Plan, PlanError> {
     let cycle = system.cycle_of_plan().ok_or(PlanError::NoHyperperiod)?;
+    let ordered = canonical::ordered(system);
     let tables = match solver {
-        Solver::FoldedOccupancy => folded::tables(system, cycle)?,
+        Solver::FoldedOccupancy => folded::tables(&ordered, cycle, clock)?,
         Solver::Null => null::tables(system)?,
     };
-    let system = reserve::reserve(system, &tables, cycle)?;
-    Ok(Plan::new(solver.name(), cycle, tables, system))
+    let reserved = reserve::reserve(&ordered, &tables, cycle)?;
+    Ok(Plan::new(solver.name(), cycle, tables, canonical::with_reservations(system, &reserved)))
 }

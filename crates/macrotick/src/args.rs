@@ -8,7 +8,7 @@ use macrotick_check::network::capture::Rule;
 use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
 use macrotick_model::{Backend, Duration, Experiment};
-use macrotick_plan::Solver;
+use macrotick_plan::{Options, Solver};
 
 use crate::probe_args::ProbeArgs;
 
@@ -99,9 +99,23 @@ pub struct PlanArgs {
     /// The solver: `folded` or `null`; by default `null` for a description with a table, else `folded`
     #[arg(long)]
     pub solver: Option<Solver>,
+    /// The longest search for a plan; it ends earlier with a plan or a proof that there is none
+    #[arg(long, value_name = "LENGTH", value_parser = length, default_value_t = Duration::from_secs(Options::TIME_LIMIT.as_secs() as i64))]
+    pub time_limit: Duration,
+    /// Seed of the search; the same seed gives the same plan
+    #[arg(long, default_value_t = Options::SEED)]
+    pub seed: u64,
     /// Print the plan as JSON instead of its timeline
     #[arg(long)]
     pub json: bool,
+}
+
+impl PlanArgs {
+    /// Returns the limits of the search.
+    pub fn options(&self) -> Options {
+        let nanos = self.time_limit.as_nanos().unsigned_abs();
+        Options { time_limit: std::time::Duration::from_nanos(nanos), seed: self.seed }
+    }
 }
 
 /// Arguments of `check`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use macrotick_analysis::servers::{self, Admission, Change, Host, ServersError, TaskAnalysis};
 use macrotick_model::{Container, Group, LoadError, Plan, System};
-use macrotick_plan::Solver;
+use macrotick_plan::{Options, Solver};
 
 use crate::error::CliError;
 use crate::input::planned;
@@ -38,7 +38,7 @@ impl Described {
     /// Loads and plans a description.
     pub fn load(path: &Path) -> Result<Described, CliError> {
         let system = System::load(path)?;
-        let plan = planned(path, &system, Solver::default_for(&system))?;
+        let plan = planned(path, &system, Solver::default_for(&system), Options::default())?;
         let verdict = macrotick_check::check(&plan);
         let faults = verdict.violations.iter().map(|violation| format!("without it: {violation}")).collect();
         Ok(Described { path: path.into(), system, plan, faults })
@@ -75,7 +75,7 @@ impl Described {
             if !problems.is_empty() {
                 return Ok(Answer::NoPlan(problems));
             }
-            let plan = match planned(&self.path, &system, Solver::default_for(&system)) {
+            let plan = match planned(&self.path, &system, Solver::default_for(&system), Options::default()) {
                 Ok(plan) => plan,
                 // The error's positions are those of a description without the new group.
                 Err(CliError::Infeasible(LoadError::Description(found))) => {

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use macrotick_model::{CpuSet, Group, Plan, Supply, System, Task};
-use macrotick_plan::{PlanError, Solver};
+use macrotick_plan::{plan_within, Options, PlanError, Solver};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
         return Ok(Plan::load(path)?);
     }
     let system = System::load(path)?;
-    planned(path, &system, Solver::default_for(&system))
+    planned(path, &system, Solver::default_for(&system), Options::command_line())
 }
 
 /// Reads a description, and refuses documents of other stages.
@@ -86,8 +86,8 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<IgnoredAny>, D:
 }
 
 /// Plans a description and fills in the values that the description at `path` leaves open.
-pub fn planned(path: &Path, system: &System, solver: Solver) -> Result<Plan, CliError> {
-    assigned(path, macrotick_plan::plan(system, solver).map_err(|error| unplanned(path, system, &error))?)
+pub fn planned(path: &Path, system: &System, solver: Solver, options: Options) -> Result<Plan, CliError> {
+    assigned(path, plan_within(system, solver, options).map_err(|error| unplanned(path, system, &error))?)
 }
 
 fn assigned(path: &Path, plan: Plan) -> Result<Plan, CliError> {
@@ -123,7 +123,7 @@ pub fn plan_beside(
     keep_reservations(&mut system, reserved);
     let solver = Solver::default_for(&system);
     let kept = macrotick_plan::plan(&keep_cpus(system.clone(), running), solver);
-    let plan = kept.or_else(|_| macrotick_plan::plan(&system, solver));
+    let plan = kept.or_else(|_| plan_within(&system, solver, Options::command_line()));
     assigned(path, plan.map_err(|error| unplanned(path, &system, &error))?)
 }
 

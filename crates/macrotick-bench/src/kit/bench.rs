@@ -69,26 +69,35 @@ impl Bench {
         let name = self.name;
         let images: String =
             plots.iter().map(|(file, caption)| format!("![{caption}]({name}/{file})\n\n*{caption}*\n\n")).collect();
+        let conditions = match results.kernels.is_empty() {
+            true => format!(
+                "Measured on the machine that ran the bench, on its wall clock. The numbers are in \
+                 [figures.json]({name}/figures.json).\n"
+            ),
+            false => format!(
+                "Measured in the lab: one virtual nanosecond per guest instruction, one virtual CPU, unless stated \
+                 otherwise above. It measures the real kernel's path lengths; it does not model caches, memory and \
+                 device speed. The numbers in [figures.json]({name}/figures.json) repeat to the bit, except those from \
+                 several virtual CPUs.\n"
+            ),
+        };
         Ok(format!(
             "# {title}\n\n{method}\n\n{tables}\n{images}## How it was made\n\n\
              Command: `macrotick-bench {name} --publish`\n\n\
              {}\n\
-             Measured in the lab: one virtual nanosecond per guest instruction, one virtual CPU, unless stated \
-             otherwise above. It measures the real kernel's path lengths; it does not model caches, memory and device \
-             speed. The numbers in [figures.json]({name}/figures.json) repeat to the bit, except those from several \
-             virtual CPUs.\n",
+             {conditions}",
             self.parts(results)?,
         ))
     }
 
     /// Returns a table with the versions of all parts.
     fn parts(&self, results: &Results) -> Result<String, BenchError> {
-        let mut parts = vec![
-            ("macrotick", self.source.clone()),
-            ("kernels", distinct(results.kernels.iter().map(describe))?),
-            ("their compiler", distinct(results.kernels.iter().map(Kernel::compiler))?),
-            ("QEMU", provenance::qemu()),
-        ];
+        let mut parts = vec![("macrotick", self.source.clone())];
+        if !results.kernels.is_empty() {
+            parts.push(("kernels", distinct(results.kernels.iter().map(describe))?));
+            parts.push(("their compiler", distinct(results.kernels.iter().map(Kernel::compiler))?));
+            parts.push(("QEMU", provenance::qemu()));
+        }
         parts.extend(results.packages.iter().map(|&name| (name, provenance::package(name))));
         let rows: String = parts.iter().map(|(part, version)| format!("| {part} | {version} |\n")).collect();
         Ok(format!("| part | version |\n|---|---|\n{rows}"))

@@ -18,6 +18,8 @@ object! {
             = "Release of job 0 after the epoch: a multiple of the macrotick, less than the period.";
         "jitter" jitter: Option<Duration> [Kind::TIME], optional "no bound"
             = "Upper bound on the variation of starts, at most the deadline.";
+        "after" after: Vec<String> [Kind::List(&Kind::Text("tasks"))], optional "none"
+            = "Tasks of the same period: each job starts after their jobs of the same number have ended, see [Order of jobs](#order-of-jobs).";
         "cpu" cpu: Option<u32> [Kind::Cpu], optional "the solver chooses" = "The CPU of the task, one of `cpus`.";
         "migrate" migrate: bool, optional "`false`"
             = "Whether the task can have windows on several CPUs, see [Tasks that migrate](#tasks-that-migrate). Not with `cpu`.";

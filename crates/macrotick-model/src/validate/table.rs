@@ -14,8 +14,8 @@ impl Rules<'_> {
             let place = format!("{path}.path[{index}]");
             self.known_task(&place, name);
             self.windowed_task(&place, name);
-            if chain.path[..index].contains(name) {
-                self.add(place, &[], format!("task `{name}` is twice in the chain"));
+            if index > 0 && chain.path[index - 1] == *name {
+                self.add(place, &[], format!("task `{name}` follows itself in the chain"));
             }
         }
         if chain.reaction.is_none() && chain.age.is_none() {

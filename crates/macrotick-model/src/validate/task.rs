@@ -48,6 +48,7 @@ impl Rules<'_> {
                 self.add(at("migrate"), &[&at("cpu")], text).hint = Some("leave out `cpu` or `migrate`".into());
             }
         }
+        self.after(path, task);
         self.known_namespace(path, task.namespace.as_deref());
         if let Some(reservation) = task.reservation() {
             self.reservation(path, task, reservation);

@@ -16,7 +16,7 @@ use crate::Outcome;
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     let system = description_from(&args.system)?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
-    let plan = planned(&args.system, &system, solver)?;
+    let plan = planned(&args.system, &system, solver, args.options())?;
     if let Some(path) = &args.output {
         plan.save(path)?;
     }

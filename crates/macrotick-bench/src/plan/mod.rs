@@ -1,0 +1,83 @@
+//! The planner on random systems: how many it plans or proves impossible, how fast, and with how much memory.
+
+mod cells;
+mod measure;
+mod memory;
+
+use macrotick_report::{figures, output, Figure};
+
+use self::cells::Cell;
+use self::measure::Outcome;
+use crate::error::BenchError;
+use crate::kit::bench::{Bench, Results};
+
+const METHOD: &str = "\
+Each row has random systems of one kind and size, made by `macrotick-generate` from the seeds 0, 1, 2 and so on. The \
+planner runs in this process, on one core of the machine that runs the bench. The judge, which shares no code with the \
+planner, accepted every plan that is counted here. A refused plan ends the bench.
+
+**Planned** counts the systems with a plan, **impossible** those with a proof that there is none. **Not found** are the \
+others, after the time limit of the row. Times are on the wall clock. Memory is the largest resident set of the process \
+while it plans and judges the systems of the row. It includes the systems and the plans.
+
+The kinds are:
+
+* **chains**: tasks with the periods of the automotive benchmark (WATERS 2015), in chains that share tasks. A value \
+passes each chain within its period: the reaction time is at most twice the period, the data age at most the period. \
+Jobs can be preempted. With *zero jitter*, starts are exactly periodic.
+* **jitter p/5, p/10**: independent tasks with periods that do not divide each other. Each start varies by at most a \
+fifth or a tenth of the period. Jobs can be preempted.
+* **zero jitter**: the same without any variation of the starts.
+* **at the cap**: tasks that fill their CPUs to 95 %, which is all that the kernel gives to windows. The description \
+does not tell which task belongs to which CPU.
+* **harmonic**: tasks without jitter that were cut out of a full table of one CPU. A plan without preemption exists.
+* **infeasible**: easy systems with one conflict. None has a plan.";
+
+/// Runs the experiment.
+pub fn run(bench: &Bench) -> Result<Results, BenchError> {
+    let mut rows = Vec::new();
+    for cell in cells::cells(bench.scale) {
+        output::tell(format_args!("{}: {}", bench.name, cell.name));
+        let outcome = measure::measure(&cell)?;
+        rows.push((cell, outcome));
+    }
+    let all: Vec<Figure> = rows.iter().flat_map(|(cell, outcome)| outcome.figures(&cell.name)).collect();
+    figures::write(&bench.folder.join("figures.json"), &all)?;
+    let tables = table(&rows);
+    output::print(&tables);
+    Ok(Results {
+        title: "Planning random systems",
+        method: METHOD.into(),
+        tables,
+        kernels: Vec::new(),
+        packages: &[],
+        plots: Vec::new(),
+    })
+}
+
+/// Returns the number of systems in each row.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok(cells::cells(bench.scale).iter().map(|cell| cell.count).collect())
+}
+
+fn table(rows: &[(Cell, Outcome)]) -> String {
+    let mut text = "| systems | number | planned | impossible | not found | median [ms] | longest [ms] | limit [s] | \
+                    memory [MB] |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+        .to_string();
+    for (cell, outcome) in rows {
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {:.1} | {:.1} | {} | {:.0} |\n",
+            cell.name,
+            cell.count,
+            outcome.planned,
+            outcome.impossible,
+            outcome.not_found(),
+            ms(outcome.median()),
+            ms(outcome.longest()),
+            cell.limit.as_secs(),
+            outcome.memory as f64 / 1e6,
+        );
+    }
+    text
+}

@@ -1,0 +1,81 @@
+//! Solver and judge against each other on the kinds of random systems of the bench.
+
+use std::time::Duration as WallTime;
+
+use macrotick_check::check;
+use macrotick_generate::infeasible::{infeasible, Conflict};
+use macrotick_generate::{at_the_cap, feasible, shared_chains, with_jitter, zero_jitter, Jitter, Size};
+use macrotick_model::System;
+use macrotick_plan::{plan_within, Answer, Options, Solver};
+
+/// The outcome of some systems of a kind.
+#[derive(Default)]
+struct Outcome {
+    planned: usize,
+    impossible: usize,
+    reasons: Vec<String>,
+}
+
+fn run(systems: impl Iterator<Item = System>, limit: WallTime) -> Outcome {
+    let mut outcome = Outcome::default();
+    for system in systems {
+        assert_eq!(system.problems(), [""; 0], "{}", system.to_yaml());
+        let options = Options { time_limit: limit, ..Options::default() };
+        match plan_within(&system, Solver::FoldedOccupancy, options) {
+            Ok(plan) => {
+                let verdict = check(&plan);
+                assert!(verdict.is_feasible(), "{}: {verdict}\n{}", system.name, system.to_yaml());
+                outcome.planned += 1;
+            }
+            Err(error) if error.answer() == Answer::Impossible => {
+                outcome.impossible += 1;
+                outcome.reasons.push(error.to_string());
+            }
+            Err(error) => {
+                outcome.reasons.push(format!("{}: {error}", system.name));
+            }
+        }
+    }
+    outcome
+}
+
+/// Runs a few systems of a kind, which all have a plan.
+#[track_caller]
+fn planned(kind: &str, system: impl Fn(u64) -> System) {
+    let outcome = run((0..4).map(system), WallTime::from_secs(30));
+    assert_eq!(outcome.planned, 4, "{kind}: {:?}", outcome.reasons);
+}
+
+#[test]
+fn chains_that_share_tasks_have_plans() {
+    for load in [40, 80, 90] {
+        let size = Size { tasks: 50, cpus: 2, load };
+        planned(&format!("chains at {load} %"), |seed| shared_chains(seed, size, Jitter::Free));
+    }
+}
+
+#[test]
+fn jitter_is_planned_as_it_is() {
+    for (tasks, cpus, load) in [(20, 1, 90), (50, 2, 80)] {
+        let size = Size { tasks, cpus, load };
+        for part in [5, 10] {
+            planned(&format!("p/{part} at {load} %"), |seed| with_jitter(seed, size, Jitter::Part(part)));
+        }
+    }
+    let size = Size { tasks: 20, cpus: 1, load: 80 };
+    planned("no jitter", |seed| zero_jitter(seed, size));
+    planned("harmonic", |seed| feasible::harmonic(seed, 60, 94));
+}
+
+#[test]
+fn full_cpus_have_plans() {
+    planned("at the cap", |seed| at_the_cap(seed, 50, 4));
+}
+
+#[test]
+fn conflicts_are_proved() {
+    for conflict in Conflict::ALL {
+        let outcome = run((0..20).map(|seed| infeasible(seed, conflict)), WallTime::from_secs(1));
+        assert_eq!(outcome.impossible, 20, "{conflict:?}: {:?}", outcome.reasons);
+    }
+}

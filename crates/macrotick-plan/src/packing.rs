@@ -1,0 +1,193 @@
+//! Packing of CPUs that are almost full: a complete search for few tasks, and sums that meet in the middle for many.
+
+use std::cmp::Reverse;
+
+use macrotick_model::SplitMix64;
+
+/// The most steps of the complete search.
+const STEPS: usize = 400_000;
+/// The most tasks in each half of a sum.
+const HALF: usize = 13;
+/// The most draws of the tasks in a sum.
+const DRAWS: usize = 60;
+
+/// The result of packing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Packed {
+    /// The CPU of each task.
+    Found(Vec<usize>),
+    /// No assignment fits.
+    Impossible,
+    /// None was found.
+    Unknown,
+}
+
+/// Packs tasks of these sizes into CPUs with this room. `allowed` is the only CPU of a task, if it has one.
+pub(crate) fn pack(sizes: &[i64], allowed: &[Option<usize>], room: &[i64], random: &mut SplitMix64) -> Packed {
+    let mut room = room.to_vec();
+    let mut found = vec![0; sizes.len()];
+    for (task, cpu) in allowed.iter().enumerate() {
+        if let Some(cpu) = *cpu {
+            found[task] = cpu;
+            room[cpu] -= sizes[task];
+        }
+    }
+    if room.iter().any(|&room| room < 0) {
+        return Packed::Impossible;
+    }
+    let mut free: Vec<usize> = (0..sizes.len()).filter(|&task| allowed[task].is_none()).collect();
+    free.sort_by_key(|&task| (Reverse(sizes[task]), task));
+    let mut search = Complete { sizes, free: &free, room: room.clone(), found, steps: 0 };
+    let needed: i64 = free.iter().map(|&task| sizes[task]).sum();
+    let slack = room.iter().sum::<i64>() - needed;
+    if slack < 0 {
+        return Packed::Impossible;
+    }
+    match search.run(0, slack) {
+        Some(true) => Packed::Found(search.found),
+        Some(false) => Packed::Impossible,
+        None => (0..DRAWS)
+            .find_map(|_| sums(sizes, &free, &room, &mut search.found.clone(), random))
+            .map_or(Packed::Unknown, Packed::Found),
+    }
+}
+
+/// A depth-first search, with the largest tasks first.
+struct Complete<'a> {
+    sizes: &'a [i64],
+    free: &'a [usize],
+    room: Vec<i64>,
+    found: Vec<usize>,
+    steps: usize,
+}
+
+impl Complete<'_> {
+    /// Whether the tasks from `position` on fit. `None` if the search has taken too many steps. `slack` is the room
+    /// that remains when all tasks have theirs.
+    fn run(&mut self, position: usize, slack: i64) -> Option<bool> {
+        let Some(&task) = self.free.get(position) else {
+            return Some(true);
+        };
+        self.steps += 1;
+        if self.steps > STEPS {
+            return None;
+        }
+        let least = self.sizes[self.free[self.free.len() - 1]];
+        // Room that is too small for every task is lost.
+        let lost: i64 = self.room.iter().filter(|&&room| room < least).sum();
+        if lost > slack {
+            return Some(false);
+        }
+        let mut order: Vec<usize> = (0..self.room.len()).filter(|&cpu| self.room[cpu] >= self.sizes[task]).collect();
+        order.sort_by_key(|&cpu| (self.room[cpu], cpu));
+        // CPUs with the same room are the same.
+        order.dedup_by_key(|cpu| self.room[*cpu]);
+        for cpu in order {
+            self.room[cpu] -= self.sizes[task];
+            self.found[task] = cpu;
+            let fits = self.run(position + 1, slack);
+            self.room[cpu] += self.sizes[task];
+            if fits != Some(false) {
+                return fits;
+            }
+        }
+        Some(false)
+    }
+}
+
+/// Fills one CPU after the other as far as possible. Most tasks are drawn; the sum of the rest comes from two halves.
+fn sums(
+    sizes: &[i64],
+    free: &[usize],
+    room: &[i64],
+    found: &mut [usize],
+    random: &mut SplitMix64,
+) -> Option<Vec<usize>> {
+    let mut left = free.to_vec();
+    for cpu in 0..room.len() {
+        let rest: i64 = left.iter().map(|&task| sizes[task]).sum();
+        if cpu + 1 == room.len() {
+            left.iter().for_each(|&task| found[task] = cpu);
+            return (rest <= room[cpu]).then(|| found.to_vec());
+        }
+        for index in (1..left.len()).rev() {
+            left.swap(index, (random.bits() % (index as u64 + 1)) as usize);
+        }
+        let chosen = fullest(sizes, &left, room[cpu]);
+        chosen.iter().for_each(|&task| found[task] = cpu);
+        left.retain(|task| !chosen.contains(task));
+    }
+    None
+}
+
+/// Returns tasks with the largest sum that fits, among those that the order allows.
+fn fullest(sizes: &[i64], order: &[usize], room: i64) -> Vec<usize> {
+    let varied = order.len().min(2 * HALF);
+    let (varied, drawn) = order.split_at(varied);
+    let half: i64 = varied.iter().map(|&task| sizes[task]).sum::<i64>() / 2;
+    let (mut chosen, mut left) = (Vec::new(), room);
+    for &task in drawn.iter().filter(|&&task| sizes[task] > 0) {
+        if left - sizes[task] >= half {
+            left -= sizes[task];
+            chosen.push(task);
+        }
+    }
+    let (one, other) = varied.split_at(varied.len() / 2);
+    let sums = |tasks: &[usize]| {
+        let sum = |set: usize| (0..tasks.len()).filter(|bit| set >> bit & 1 == 1).map(|bit| sizes[tasks[bit]]).sum();
+        let mut sums: Vec<(i64, usize)> = (0..1usize << tasks.len()).map(|set| (sum(set), set)).collect();
+        sums.sort_unstable();
+        sums
+    };
+    let (low, high) = (sums(one), sums(other));
+    let mut best = (-1, 0, 0);
+    let mut upper = high.len();
+    for &(sum, set) in &low {
+        while upper > 0 && sum + high[upper - 1].0 > left {
+            upper -= 1;
+        }
+        if upper > 0 && sum + high[upper - 1].0 > best.0 {
+            best = (sum + high[upper - 1].0, set, high[upper - 1].1);
+        }
+    }
+    let of = |tasks: &[usize], set: usize| -> Vec<usize> {
+        (0..tasks.len()).filter(|bit| set >> bit & 1 == 1).map(|bit| tasks[bit]).collect()
+    };
+    chosen.extend(of(one, best.1));
+    chosen.extend(of(other, best.2));
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_cpus_are_packed_to_the_last_unit() {
+        let random = &mut SplitMix64::new(1);
+        for count in [8, 20, 50] {
+            // Two CPUs, each with exactly the sum of half of the tasks.
+            let sizes: Vec<i64> = (0..count).map(|_| 1000 + (random.bits() % 100_000) as i64).collect();
+            let (one, other) = sizes.split_at(count / 3);
+            let room = [one.iter().sum(), other.iter().sum()];
+            let Packed::Found(found) = pack(&sizes, &vec![None; count], &room, random) else {
+                panic!("{count} tasks are not packed");
+            };
+            for cpu in 0..2 {
+                let load: i64 = (0..count).filter(|&task| found[task] == cpu).map(|task| sizes[task]).sum();
+                assert_eq!(load, room[cpu]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_packed_is_proved() {
+        let random = &mut SplitMix64::new(1);
+        assert_eq!(pack(&[6, 6, 6], &[None; 3], &[10, 10], random), Packed::Impossible);
+        assert_eq!(pack(&[6, 4, 4, 6], &[Some(0), None, None, Some(0)], &[10, 10], random), Packed::Impossible);
+        assert_eq!(
+            pack(&[6, 4, 4, 6], &[Some(0), None, None, None], &[10, 10], random),
+            Packed::Found(vec![0, 0, 1, 1])
+        );
+    }
+}

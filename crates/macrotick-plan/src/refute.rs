@@ -1,0 +1,341 @@
+//! Quick proofs that a system has no table. Each one names what conflicts, with its numbers.
+//!
+//! A proof uses only rules that the judge checks, and never a result of the search. What has no such proof may still
+//! have no table.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use macrotick_model::{Chain, Duration, SplitMix64};
+
+use crate::assign::{capacity, within_all_cpus};
+use crate::demand::Demand;
+use crate::error::{Bound, PlanError};
+use crate::folded::Problem;
+use crate::packing::{self, Packed};
+use crate::LEAST_WINDOW;
+
+/// The most steps of the search for an interval with too much demand.
+const STEPS: usize = 4_000_000;
+
+/// A proof that there is no table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refutation {
+    /// The tasks that are pinned to a CPU need more than it can give.
+    #[error("the tasks on CPU {cpu} need {demand} of every {cycle}, but it can give at most {capacity}: {}", list(.tasks))]
+    Pinned {
+        /// The CPU.
+        cpu: u32,
+        /// The needed time in one cycle, leads included.
+        demand: Duration,
+        /// The time that windows and leads can take.
+        capacity: Duration,
+        /// The cycle.
+        cycle: Duration,
+        /// Tasks that alone need more than that.
+        tasks: Vec<String>,
+    },
+    /// No assignment of tasks to CPUs leaves each CPU enough time.
+    #[error(
+        "{} cannot be divided among {cpus} CPUs so that each needs at most {capacity} of every {cycle}",
+        list(.tasks)
+    )]
+    Packing {
+        /// Tasks that alone cannot be divided.
+        tasks: Vec<String>,
+        /// The number of CPUs.
+        cpus: usize,
+        /// The time that windows and leads can take on each CPU.
+        capacity: Duration,
+        /// The cycle.
+        cycle: Duration,
+    },
+    /// The jobs with release and deadline in an interval need more than the CPUs can give there.
+    #[error(
+        "from {from} to {to} the jobs of {} need {demand}, but {} can give at most {supply}",
+        list(.tasks),
+        if *.cpus == 1 { "one CPU".to_string() } else { format!("{} CPUs", .cpus) }
+    )]
+    Demand {
+        /// The number of CPUs.
+        cpus: usize,
+        /// The start of the interval.
+        from: Duration,
+        /// Its end.
+        to: Duration,
+        /// The needed time.
+        demand: Duration,
+        /// The time of the CPUs, without sync windows.
+        supply: Duration,
+        /// Tasks that alone need more than that.
+        tasks: Vec<String>,
+    },
+    /// Two tasks with fixed starts begin at the same time on one CPU.
+    #[error("tasks `{first}` and `{second}` must both start at {at} on one CPU, or less than {apart} apart")]
+    Starts {
+        /// The first task.
+        first: String,
+        /// The other task.
+        second: String,
+        /// The instant, modulo the common divisor of the periods.
+        at: Duration,
+        /// The shortest window.
+        apart: Duration,
+    },
+    /// A chain cannot keep its bound in any table.
+    #[error("chain `{chain}`: the bound on the {kind} is {bound}, but no table has less than {least}: {reason}")]
+    Chain {
+        /// The chain.
+        chain: String,
+        /// The kind of the bound.
+        kind: Bound,
+        /// The bound.
+        bound: Duration,
+        /// The time that every table needs.
+        least: Duration,
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// Looks for a proof.
+pub(crate) fn refute(problem: &Problem) -> Result<(), PlanError> {
+    let refuted = chains(problem).or_else(|| starts(problem)).or_else(|| pinned(problem));
+    if let Some(refutation) = refuted {
+        return Err(PlanError::Impossible(refutation));
+    }
+    within_all_cpus(&problem.demands, problem.system, problem.cycle)?;
+    let refuted = overload(problem).or_else(|| packing(problem));
+    refuted.map_or(Ok(()), |refutation| Err(PlanError::Impossible(refutation)))
+}
+
+/// Proves that a bound of a chain is too short.
+///
+/// Between two jobs of task *i* in a row, which are at least its period apart in some place, no newer value passes. So
+/// the reaction time is at least this period and the execution of all tasks. For the data age, the last task can use
+/// the time between two of its own starts.
+fn chains(problem: &Problem) -> Option<Refutation> {
+    problem.system.chains.iter().zip(&problem.paths).find_map(|(chain, path)| chain_bound(problem, chain, path))
+}
+
+fn chain_bound(problem: &Problem, chain: &Chain, path: &[usize]) -> Option<Refutation> {
+    let demand = |task: usize| &problem.demands[task];
+    let work: Duration = path.iter().map(|&task| demand(task).wcet).sum();
+    let slowest = path.iter().copied().max_by_key(|&task| (demand(task).period, Reverse(task)))?;
+    let (name, period) = (&demand(slowest).name, demand(slowest).period);
+    let refuted = |kind, bound: Option<Duration>, least: Duration, reason: String| {
+        let chain = chain.name.clone();
+        bound.filter(|&bound| bound < least).map(|bound| Refutation::Chain { chain, kind, bound, least, reason })
+    };
+    let waits = format!("an input waits for a period of `{name}`, {period}, and the jobs take {work}");
+    let last = demand(path[path.len() - 1]);
+    let (earliest, latest) =
+        (Duration::ZERO, last.jitter.unwrap_or(last.deadline - last.wcet).min(last.deadline - last.wcet));
+    let apart = last.period + latest - earliest;
+    let aged = (period - apart).max(Duration::ZERO) + work;
+    let ages = match period > apart {
+        true => format!("a value of `{name}` is in use for its period, {period}, and the jobs take {work}"),
+        false => format!("the jobs take {work}"),
+    };
+    refuted(Bound::Reaction, chain.reaction, period + work, waits)
+        .or_else(|| refuted(Bound::Age, chain.age, aged, ages))
+}
+
+/// Returns the only CPU of a task, as an index.
+fn only_cpu(problem: &Problem, demand: &Demand) -> Option<usize> {
+    let cpus = &problem.system.cpus;
+    match demand.cpu {
+        Some(cpu) => cpus.iter().position(|&other| other == cpu),
+        None => (cpus.len() == 1).then_some(0),
+    }
+}
+
+/// Proves that two tasks with fixed starts collide.
+fn starts(problem: &Problem) -> Option<Refutation> {
+    let fixed =
+        |demand: &&Demand| demand.jitter == Some(Duration::ZERO) && demand.offset.is_some() && !demand.is_pool();
+    let fixed: Vec<&Demand> = problem.demands.iter().filter(fixed).collect();
+    for (index, first) in fixed.iter().enumerate() {
+        for second in &fixed[..index] {
+            let (Some(cpu), Some(other)) = (only_cpu(problem, first), only_cpu(problem, second)) else { continue };
+            let step = first.period.gcd(second.period);
+            let apart = (first.release() - second.release()).as_nanos().rem_euclid(step.as_nanos());
+            let apart = Duration::from_nanos(apart.min(step.as_nanos() - apart));
+            if cpu == other && apart < LEAST_WINDOW {
+                let (first, second, at) = (first.name.clone(), second.name.clone(), first.release() % step);
+                return Some(Refutation::Starts { first, second, at, apart: LEAST_WINDOW });
+            }
+        }
+    }
+    None
+}
+
+/// Proves that a CPU is overloaded by the tasks that can use no other one.
+fn pinned(problem: &Problem) -> Option<Refutation> {
+    let capacity = capacity(problem.system.sync(), problem.cycle);
+    for (index, &cpu) in problem.system.cpus.iter().enumerate() {
+        let of = |demand: &&Demand| only_cpu(problem, demand) == Some(index) && demand.cpu.is_some();
+        let mut shares: Vec<(Duration, &str)> = Vec::new();
+        for demand in problem.demands.iter().filter(of) {
+            shares.push((demand.per_cycle(problem.cycle), &demand.name));
+        }
+        let demand = shares.iter().map(|&(share, _)| share).sum();
+        if demand > capacity {
+            let (demand, tasks) = least(shares, demand, capacity);
+            return Some(Refutation::Pinned { cpu, demand, capacity, cycle: problem.cycle, tasks });
+        }
+    }
+    None
+}
+
+/// Removes the smallest shares while the rest exceeds the limit. Returns the sum of the rest, and its names.
+fn least(mut shares: Vec<(Duration, &str)>, mut demand: Duration, limit: Duration) -> (Duration, Vec<String>) {
+    shares.sort_by_key(|&(share, name)| (Reverse(share), name));
+    while let Some(&(share, _)) = shares.last().filter(|&&(share, _)| demand - share > limit) {
+        demand -= share;
+        shares.pop();
+    }
+    (demand, shares.into_iter().map(|(_, name)| name.to_owned()).collect())
+}
+
+/// Proves that the jobs within an interval need too much: on each CPU with its pinned tasks, and on all CPUs together.
+fn overload(problem: &Problem) -> Option<Refutation> {
+    let cpus = problem.system.cpus.len();
+    let all: Vec<&Demand> = problem.demands.iter().collect();
+    let of = |cpu: usize| {
+        let here = |demand: &&&Demand| only_cpu(problem, demand) == Some(cpu);
+        all.iter().filter(here).copied().collect::<Vec<&Demand>>()
+    };
+    let one = (0..cpus).filter(|_| cpus > 1).find_map(|cpu| interval(problem, &of(cpu), 1));
+    one.or_else(|| interval(problem, &all, cpus))
+}
+
+/// The release and the deadline of a job, its time, and its task.
+type Job = (Duration, Duration, Duration, usize);
+
+fn interval(problem: &Problem, demands: &[&Demand], cpus: usize) -> Option<Refutation> {
+    let fixed = |demand: &Demand| demand.offset.is_some() || demand.jitter.is_none();
+    let mut jobs: Vec<Job> = Vec::new();
+    for (index, demand) in demands.iter().enumerate().filter(|(_, demand)| fixed(demand)) {
+        for number in 0..2 * (problem.cycle / demand.period) {
+            let release = demand.release() + demand.period * number;
+            jobs.push((release, release + demand.deadline, demand.wcet, index));
+        }
+        if jobs.len() > STEPS {
+            return None;
+        }
+    }
+    let begins: BTreeSet<Duration> = jobs.iter().map(|job| job.0).filter(|&release| release < problem.cycle).collect();
+    jobs.sort_by_key(|job| job.1);
+    let mut steps = 0;
+    for from in begins {
+        steps += jobs.len();
+        if steps > STEPS {
+            return None;
+        }
+        let mut demand = Duration::ZERO;
+        for (position, &(release, to, wcet, _)) in jobs.iter().enumerate() {
+            if release < from {
+                continue;
+            }
+            demand += wcet;
+            if to > from + problem.cycle || jobs.get(position + 1).is_some_and(|next| next.1 == to) {
+                continue;
+            }
+            if let Some(found) = exceeded(problem, demands, cpus, &jobs, (from, to), demand) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+/// Returns the refutation of an interval if the jobs in it need more than the CPUs have. `demand` is that of jobs with
+/// a known release.
+fn exceeded(
+    problem: &Problem,
+    demands: &[&Demand],
+    cpus: usize,
+    jobs: &[Job],
+    (from, to): (Duration, Duration),
+    demand: Duration,
+) -> Option<Refutation> {
+    let length = to - from;
+    let supply = (length - synced(problem, from, to)) * cpus as i64;
+    // Wherever the solver puts the release, so many jobs lie within the interval.
+    let chosen = |demand: &Demand| {
+        let own = demand.offset.is_none() && demand.jitter.is_some() && length >= demand.deadline;
+        demand.wcet * if own { (length - demand.deadline) / demand.period } else { 0 }
+    };
+    let free: Duration = demands.iter().map(|demand| chosen(demand)).sum();
+    if demand + free <= supply {
+        return None;
+    }
+    let mut shares: Vec<(Duration, &str)> =
+        demands.iter().map(|demand| (chosen(demand), demand.name.as_str())).collect();
+    for &(release, deadline, wcet, index) in jobs {
+        if release >= from && deadline <= to {
+            shares[index].0 += wcet;
+        }
+    }
+    shares.retain(|&(share, _)| share > Duration::ZERO);
+    let (demand, tasks) = least(shares, demand + free, supply);
+    Some(Refutation::Demand { cpus, from, to, demand, supply, tasks })
+}
+
+/// Returns the time of sync windows in an interval.
+fn synced(problem: &Problem, from: Duration, to: Duration) -> Duration {
+    let Some(sync) = problem.system.sync() else { return Duration::ZERO };
+    let before = |instant: Duration| {
+        let (whole, rest) = (instant / sync.period, instant % sync.period);
+        sync.length * whole + (rest - sync.offset).max(Duration::ZERO).min(sync.length)
+    };
+    before(to) - before(from)
+}
+
+/// Proves that the tasks cannot be divided among the CPUs. A task that may migrate can be divided.
+fn packing(problem: &Problem) -> Option<Refutation> {
+    let (cpus, capacity) = (problem.system.cpus.len(), capacity(problem.system.sync(), problem.cycle));
+    if cpus == 1 || problem.demands.iter().any(|demand| demand.migrate) {
+        return None;
+    }
+    let sizes: Vec<i64> = problem.demands.iter().map(|demand| demand.per_cycle(problem.cycle).as_nanos()).collect();
+    let needed: i64 = sizes.iter().sum();
+    let all = capacity.as_nanos() * cpus as i64;
+    // An overload of all CPUs has its own error. With much room, there is a packing, and the search finds it.
+    let largest = sizes.iter().max().copied().unwrap_or(0);
+    if needed > all || needed + largest * cpus as i64 <= all {
+        return None;
+    }
+    let impossible = |tasks: &[usize]| {
+        let sizes: Vec<i64> = tasks.iter().map(|&task| sizes[task]).collect();
+        let allowed: Vec<Option<usize>> = tasks.iter().map(|&task| only_cpu(problem, &problem.demands[task])).collect();
+        let room = vec![capacity.as_nanos(); cpus];
+        packing::pack(&sizes, &allowed, &room, &mut SplitMix64::new(1)) == Packed::Impossible
+    };
+    let mut tasks: Vec<usize> = (0..sizes.len()).collect();
+    tasks.sort_by_key(|&task| (sizes[task], task));
+    if !impossible(&tasks) {
+        return None;
+    }
+    // Each task that is not necessary for the conflict is left out. Small ones come first.
+    for task in tasks.clone() {
+        let without: Vec<usize> = tasks.iter().copied().filter(|&other| other != task).collect();
+        if impossible(&without) {
+            tasks = without;
+        }
+    }
+    tasks.sort_unstable();
+    let tasks = tasks.into_iter().map(|task| problem.demands[task].name.clone()).collect();
+    Some(Refutation::Packing { tasks, cpus, capacity, cycle: problem.cycle })
+}
+
+/// Returns the names, as in a sentence.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 6;
+    let quoted: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    match names.len() > SHOWN {
+        true => format!("{} and {} more", quoted.join(", "), names.len() - SHOWN),
+        false => quoted.join(", "),
+    }
+}
