@@ -68,7 +68,7 @@ void mt_tick(struct rq *rq);
 void macrotick_group_released(struct task_group *tg);
 void macrotick_ds_init(void);
 void __macrotick_arrive(struct rq *rq, struct task_struct *p);
-void __macrotick_enqueued(struct rq *rq, struct task_struct *p, bool head);
+void __macrotick_enqueued(struct rq *rq, struct task_struct *p, int flags);
 void __macrotick_dequeue(struct rq *rq, struct task_struct *p);
 void mt_run(struct rq *rq, struct task_struct *next);
 void mt_ds_run(struct rq *rq, struct task_struct *next);
@@ -149,7 +149,7 @@ do {											\
 #define macrotick_enqueued(rq, p, flags)						\
 do {											\
 	if (mt_is_concerned_with(p) && !mt_keeps_its_place(flags))			\
-		__macrotick_enqueued(rq, p, (flags) & ENQUEUE_HEAD);			\
+		__macrotick_enqueued(rq, p, flags);			\
 } while (0)
 
 #define macrotick_dequeue(rq, p, flags)							\

@@ -104,13 +104,15 @@ fn drive(device: &Device, shared: &Shared, seed: u64, calls: u64) -> Check {
         child
     };
     let mut children: Vec<Child> = (0..PROCESSES).map(&mut begin).collect();
-    let mut before = u64::MAX;
+    let (mut before, mut victims) = (u64::MAX, 0);
     while tally.interface() < calls {
         sys::sleep(40 * u);
         let now = tally.total();
         // If all processes wait for jobs that no window releases, or are frozen or stopped, then one of them must end.
+        // It may be blocked by another one, so the next victim is a different one.
         if now == before {
-            children[now as usize % PROCESSES].signal(libc::SIGKILL);
+            children[victims % PROCESSES].signal(libc::SIGKILL);
+            victims += 1;
         }
         before = now;
         for (slot, child) in children.iter_mut().enumerate() {

@@ -178,14 +178,19 @@ const struct sched_class *mt_next_class(struct task_struct *p, const struct sche
 	return class;
 }
 
+/* Whether only the budget of its group serves a thread on a CPU. */
+static bool serves_alone(struct rq *rq, struct task_struct *p)
+{
+	return mt_has_budget(p->macrotick.ds.own.group, cpu_of(rq)) && !p->macrotick.ds.outside;
+}
+
 /*
  * Adapts the class to a new CPU. If the group has no budget there, the thread
  * runs under SCHED_OTHER. If it has one, only the budget serves the thread.
  */
 static void arrive(struct rq *rq, struct task_struct *p)
 {
-	bool wanted = mt_has_budget(p->macrotick.ds.own.group, cpu_of(rq)) &&
-		!p->macrotick.ds.outside;
+	bool wanted = serves_alone(rq, p);
 	const struct sched_class *before = p->sched_class;
 	int oldprio = p->prio;
 
@@ -207,24 +212,41 @@ static void arrive(struct rq *rq, struct task_struct *p)
  */
 void __macrotick_arrive(struct rq *rq, struct task_struct *p)
 {
-	if (p->macrotick.ds.own.group)
+	/* The fair class has its place, also on another CPU, until it wakes up. */
+	if (p->macrotick.ds.own.group && !p->se.sched_delayed)
 		arrive(rq, p);
+}
+
+/*
+ * A thread that the fair class kept on the run queue has woken up. If it was
+ * moved meanwhile to a CPU with a budget, it changes its class now.
+ */
+static bool has_arrived_late(struct rq *rq, struct task_struct *p)
+{
+	if (!p->macrotick.ds.own.group || !serves_alone(rq, p) ||
+	    p->sched_class == &macrotick_ds_sched_class)
+		return false;
+	dequeue_task(rq, p, DEQUEUE_SAVE | DEQUEUE_MOVE | DEQUEUE_NOCLOCK);
+	arrive(rq, p);
+	enqueue_task(rq, p, ENQUEUE_RESTORE | ENQUEUE_MOVE | ENQUEUE_NOCLOCK);
+	return true;
 }
 
 /**
  * __macrotick_enqueued - queues the claims and windows of a thread that was queued
  * @rq: the run queue, locked
  * @p: the thread
- * @head: before its equals
- *
- * Hook of enqueue_task().
+ * @flags: those of enqueue_task(), of which this is a hook
  */
-void __macrotick_enqueued(struct rq *rq, struct task_struct *p, bool head)
+void __macrotick_enqueued(struct rq *rq, struct task_struct *p, int flags)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
+	bool head = flags & ENQUEUE_HEAD;
 
 	/* The thread sleeps. The fair class only keeps it on the run queue. */
 	if (unlikely(p->se.sched_delayed))
+		return;
+	if (unlikely(flags & ENQUEUE_DELAYED) && has_arrived_late(rq, p))
 		return;
 	if (p->macrotick.entity || p->macrotick.lent_by)
 		mt_enqueued(rq, p);
