@@ -149,7 +149,7 @@ do {											\
 #define macrotick_enqueued(rq, p, flags)						\
 do {											\
 	if (mt_is_concerned_with(p) && !mt_keeps_its_place(flags))			\
-		__macrotick_enqueued(rq, p, flags);			\
+		__macrotick_enqueued(rq, p, flags);					\
 } while (0)
 
 #define macrotick_dequeue(rq, p, flags)							\

@@ -212,19 +212,19 @@ static void arrive(struct rq *rq, struct task_struct *p)
  */
 void __macrotick_arrive(struct rq *rq, struct task_struct *p)
 {
-	/* The fair class has its place, also on another CPU, until it wakes up. */
+	/* A thread that sleeps in the fair class changes its class when it wakes up. */
 	if (p->macrotick.ds.own.group && !p->se.sched_delayed)
 		arrive(rq, p);
 }
 
 /*
- * A thread that the fair class kept on the run queue has woken up. If it was
- * moved meanwhile to a CPU with a budget, it changes its class now.
+ * Adapts the class of a thread that the fair class kept on the run queue and
+ * that has woken up. It may have been moved meanwhile to a CPU with a budget.
+ * Returns whether the thread was queued again, with its claims and windows.
  */
-static bool has_arrived_late(struct rq *rq, struct task_struct *p)
+static bool arrive_late(struct rq *rq, struct task_struct *p)
 {
-	if (!p->macrotick.ds.own.group || !serves_alone(rq, p) ||
-	    p->sched_class == &macrotick_ds_sched_class)
+	if (!p->macrotick.ds.own.group || !serves_alone(rq, p))
 		return false;
 	dequeue_task(rq, p, DEQUEUE_SAVE | DEQUEUE_MOVE | DEQUEUE_NOCLOCK);
 	arrive(rq, p);
@@ -236,7 +236,9 @@ static bool has_arrived_late(struct rq *rq, struct task_struct *p)
  * __macrotick_enqueued - queues the claims and windows of a thread that was queued
  * @rq: the run queue, locked
  * @p: the thread
- * @flags: those of enqueue_task(), of which this is a hook
+ * @flags: as for enqueue_task()
+ *
+ * Hook of enqueue_task().
  */
 void __macrotick_enqueued(struct rq *rq, struct task_struct *p, int flags)
 {
@@ -246,7 +248,7 @@ void __macrotick_enqueued(struct rq *rq, struct task_struct *p, int flags)
 	/* The thread sleeps. The fair class only keeps it on the run queue. */
 	if (unlikely(p->se.sched_delayed))
 		return;
-	if (unlikely(flags & ENQUEUE_DELAYED) && has_arrived_late(rq, p))
+	if (unlikely(flags & ENQUEUE_DELAYED) && arrive_late(rq, p))
 		return;
 	if (p->macrotick.entity || p->macrotick.lent_by)
 		mt_enqueued(rq, p);

@@ -17,9 +17,9 @@
  * administrator that puts them into a group knows their work.
  *
  * A killed thread never returns to user mode either. If it has not ended after
- * the same time, it is relieved until its end, whatever time it had. Otherwise
- * kill(2) would fail where a switch to the thread takes longer than its budget,
- * which counts as time of the thread.
+ * MT_DS_STARVED_NS and a period, it is relieved until its end. Its used time
+ * does not matter, because a switch to the thread counts as such. Otherwise
+ * kill(2) would fail where a switch takes longer than the budget.
  *
  * The start of a wait survives changes of class, priority and CPU, because
  * other threads of the group can cause any number of them. The wait counts from

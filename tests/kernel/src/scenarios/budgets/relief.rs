@@ -140,8 +140,8 @@ pub(super) fn slept_elsewhere() -> Check {
     group.remove()
 }
 
-/// Checks threads that get no time, are killed and end: one behind a more important thread of its group, and one with
-/// the least budget, which is shorter than a switch to the thread on slow kernels.
+/// Checks that killed threads end although they get no time. One is behind a more important thread of its group. The
+/// other one has the least budget: on slow kernels, a switch to the thread takes longer than that.
 pub(super) fn killed() -> Check {
     let crowded = Group::new("a")?;
     crowded.set("cpu.ds.budget", "500")?;
