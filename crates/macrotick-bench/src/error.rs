@@ -21,7 +21,7 @@ pub enum BenchError {
     Refused {
         /// The system.
         system: String,
-        /// What the plan breaks.
+        /// The rules that the plan breaks.
         verdict: String,
     },
     /// The lab failed.

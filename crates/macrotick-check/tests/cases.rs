@@ -1,5 +1,5 @@
-//! Small systems that a planner easily gets wrong: each `cases/NAME.yaml` must have a plan that the judge accepts, and
-//! each `cases/refused/NAME.yaml` must have none, with the answer in its first line.
+//! Small systems that a planner easily gets wrong. Each `cases/NAME.yaml` must have a plan that the judge accepts.
+//! Each `cases/refused/NAME.yaml` must have none, and begins with the expected answer.
 
 use std::path::{Path, PathBuf};
 

@@ -57,7 +57,7 @@ pub fn with_jitter(seed: u64, size: Size, jitter: Jitter) -> System {
     system("with-jitter", seed, size, tasks(random, size, jitter, mixed))
 }
 
-/// Makes chains of tasks of one period that share tasks. A value is to pass within the period, so the reaction time is
+/// Makes chains of tasks of one period that share tasks. A value is to pass within the period. So the reaction time is
 /// at most twice the period, and the data age at most the period. The tasks are listed in any order.
 pub fn shared_chains(seed: u64, size: Size, jitter: Jitter) -> System {
     let random = &mut Random::new(seed ^ 0x22);

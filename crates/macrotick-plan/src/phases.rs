@@ -3,7 +3,7 @@
 //! Tasks are placed one after the other: short periods first, then in the order of the chains, then long windows
 //! first. Each goes to the first free phase after the tasks that it follows. A task without a free phase ejects the
 //! cheapest tasks in its way, and these are placed again. A task is dear if it takes much time, if it is in a chain,
-//! and if it was ejected often, so the search does not turn in circles.
+//! and if it was ejected often. So the search does not turn in circles.
 
 use std::collections::BTreeSet;
 
@@ -225,7 +225,7 @@ impl State<'_> {
         None
     }
 
-    /// Returns the phase whose conflicts are the cheapest to eject, and these items.
+    /// Returns the phase with the cheapest conflicts to eject, and these items.
     fn cheapest(&mut self, index: usize) -> Option<(Phase, Vec<usize>)> {
         let item = self.items[index];
         // The chain does not bind an ejection: tasks in the wrong order are ejected as well.

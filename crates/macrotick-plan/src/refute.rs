@@ -1,7 +1,7 @@
 //! Quick proofs that a system has no table. Each one names what conflicts, with its numbers.
 //!
-//! A proof uses only rules that the judge checks, and never a result of the search. What has no such proof may still
-//! have no table.
+//! A proof uses only rules that the judge checks, and never a result of the search. A system without such a proof
+//! may still have no table.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -37,7 +37,7 @@ const SHORTENED_JOBS: i64 = 60_000;
 /// The number of ejections for each task with a phase.
 const PATIENCE: usize = 12;
 
-/// What a trial does in its own way.
+/// The way in which a trial differs from others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
     /// Whether CPUs are drawn.
@@ -213,8 +213,9 @@ impl<'a> Trial<'a> {
         self
     }
 
-    /// Gives the last task of each chain the latest end with which its bounds certainly hold: the values pass within
-    /// one window of the slowest period, and the next input waits for one window.
+    /// Gives the last task of each chain the latest end with which its bounds certainly hold.
+    ///
+    /// The values then pass within one window of the slowest period, and the next input waits for one window.
     fn limit_chains(&mut self) {
         for (chain, path) in self.problem.system.chains.iter().zip(&self.problem.paths) {
             let periods = || path.iter().map(|&task| self.demand(task).period);

@@ -1,5 +1,6 @@
-//! Slots of two containers beside bulk, as in section 5.4 of the paper on real-time containers: a cycle of 6 ms, slots of
-//! 1 ms, and messages with coprime periods.
+//! Slots of two containers beside bulk traffic, as in section 5.4 of the paper on real-time containers.
+//!
+//! The cycle has 6 ms, each slot has 1 ms, and the periods of the messages are coprime.
 
 use macrotick_check::check;
 use macrotick_check::network::capture::{Capture, PlannedPort, Settings, StrayKind};

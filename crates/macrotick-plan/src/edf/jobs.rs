@@ -11,7 +11,7 @@ pub(crate) const NEVER: Duration = Duration::from_nanos(i64::MAX / 4);
 /// A job of cycle 0. All instants count from the start of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// The earliest start, or the end of the first piece for a job that has begun.
+    /// The earliest start, or the end of the first piece for a job that has started.
     pub earliest: Duration,
     /// The latest start. [`NEVER`] if there is no bound.
     pub start_by: Duration,

@@ -2,8 +2,10 @@
 //!
 //! All CPUs advance together, because a job can wait for the end of a job on another CPU ([`jobs`]). A job with a bound
 //! on its start has the latest start as its deadline until it has started. For one CPU and no cost of cutting, this
-//! finds a table whenever there is one for these releases (Chetto, Silly, Bouchentouf: Dynamic scheduling of real-time
-//! tasks under precedence constraints. Real-Time Systems 2, 1990).
+//! finds a table whenever there is one for these releases.
+//!
+//! Source: Chetto, Silly, Bouchentouf: Dynamic scheduling of real-time tasks under precedence constraints. Real-Time
+//! Systems 2, 1990.
 
 mod cpu;
 pub(crate) mod jobs;

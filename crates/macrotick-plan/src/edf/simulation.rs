@@ -128,7 +128,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Releases the jobs whose earliest start has come.
+    /// Releases the jobs that may start now.
     fn release(&mut self) {
         while let Some(&Reverse((at, index))) = self.releases.peek().filter(|Reverse((at, _))| *at <= self.now) {
             self.releases.pop();

@@ -161,7 +161,7 @@ static void taprio_gate_wait(struct Qdisc *sch)
 	ktime_t at;
 	u32 waiting;
 
-	if (!taprio_gate_is_exact(q) || !sch->q.qlen)
+	if (!taprio_gate_is_exact(q) || gate->opening || !sch->q.qlen)
 		return;
 	waiting = taprio_gate_waiting(q);
 	if (!(waiting & ~gate->waiting))
@@ -206,8 +206,14 @@ static void taprio_gate_open(struct Qdisc *sch)
 		while (taprio_get_time(q) < at)
 			cpu_relax();
 	}
-	/* If another CPU is sending, it dequeues again as soon as it gets the lock. */
+	/*
+	 * The frames go first, the timer for the rest follows. If another CPU is
+	 * sending, it dequeues again as soon as it gets the lock.
+	 */
+	gate->opening = true;
 	qdisc_run(sch);
+	gate->opening = false;
+	taprio_gate_wait(sch);
 unlock:
 	spin_unlock(qdisc_lock(sch));
 	local_bh_enable();

@@ -33,6 +33,7 @@ struct taprio_sched;
  * @waiting: traffic classes that @armed takes into account
  * @lead: in ns
  * @requested: the lead of the request in progress; under RTNL
+ * @opening: @thread sends; it arms @timer afterwards
  * @due: set by @timer for @thread
  *
  * All but @thread, @requested and @due is protected by the lock of the qdisc.
@@ -47,6 +48,7 @@ struct taprio_gate {
 	u32			waiting;
 	u32			lead;
 	u32			requested;
+	bool			opening;
 	bool			due;
 };
 
