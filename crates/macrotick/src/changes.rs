@@ -142,6 +142,8 @@ something
         let mut same = Changes { switch: None, ..changes() };
         assert!(describe(&same, false, 100).starts_with("s: changed, with the same table\n"));
         same.items.truncate(1);
+        assert!(describe(&same, false, 100).starts_with("s: changed, with the same table\n"));
+        same.gates.clear();
         assert!(describe(&same, false, 100).starts_with("s: nothing changes\n"));
     }
 }

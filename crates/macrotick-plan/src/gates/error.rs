@@ -33,6 +33,8 @@ pub enum GateError {
         ready: Duration,
         /// The instant at which the last interface has sent the frame.
         sent: Duration,
+        /// The earliest instant at which it can have crossed it. The windows of other tasks may not allow that.
+        soonest: Duration,
         /// The latest allowed instant.
         limit: Duration,
         /// The broken rule.
@@ -128,10 +130,11 @@ pub enum GateError {
     },
 }
 
-/// The receiver to start later, and the earliest instant.
+/// The receiver to start later, the earliest instant, and the sender, which must not follow.
 pub(crate) struct Later {
     pub receiver: String,
     pub at: Duration,
+    pub sender: String,
 }
 
 impl GateError {
@@ -186,8 +189,10 @@ impl GateError {
     /// Returns the receiver that would have to start later.
     pub(super) fn later(&self) -> Option<Later> {
         match self {
-            GateError::Late { rule: Late::Receiver(receiver), sent, .. } => {
-                Some(Later { receiver: receiver.clone(), at: *sent })
+            GateError::Late { rule: Late::Receiver(receiver), sent, soonest, limit, sender, .. } => {
+                // The receiver's own window can be the obstacle.
+                let at = if soonest > limit { soonest } else { sent };
+                Some(Later { receiver: receiver.clone(), at: *at, sender: sender.clone() })
             }
             _ => None,
         }

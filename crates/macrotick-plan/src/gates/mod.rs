@@ -19,6 +19,7 @@
 mod circle;
 mod error;
 mod frames;
+mod limits;
 mod list;
 mod place;
 mod slots;
@@ -27,20 +28,18 @@ mod thread;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use macrotick_model::{Duration, GateList, Gates, Network, Plan, System};
+use macrotick_model::{GateList, Gates, Network, Plan, System};
 
 pub use error::{GateError, Late};
 
-use crate::demand::round_up;
 use crate::error::PlanError;
+use limits::Limits;
 
 /// Makes a plan with gate lists. `solve` makes the plan of a system without them.
 ///
 /// If a frame arrives after the start of the receiver's window, the receiver is planned again with a later earliest
-/// start. This goes as far as the receiver's deadline allows. Windows that are given do not move: then `may_move` is
-/// false.
+/// start, and the sender as it is (`limits.rs`). This goes as far as the receiver's deadline allows. Windows that are
+/// given do not move: then `may_move` is false.
 pub(crate) fn with_gates(
     system: &System,
     may_move: bool,
@@ -49,68 +48,27 @@ pub(crate) fn with_gates(
     let bare = thread::without_added(system);
     let system = &bare;
     let Some(network) = &system.network else { return solve(system) };
-    let mut earliest: BTreeMap<String, Duration> = BTreeMap::new();
+    let mut limits = Limits::default();
     let mut refused: Option<GateError> = None;
     // Each turn moves one receiver, so a few turns for each flow are enough; a search without an end is not possible.
     for _ in 0..=4 * network.flows.len() {
-        let mut plan = match solve(&moved(system, &earliest)) {
+        let mut plan = match solve(&limits.apply(system)) {
             Ok(plan) => plan,
             // With the receivers moved, there is no table. The reason is the frame that made this necessary.
             Err(error) => return Err(refused.map_or(error, PlanError::Gates)),
         };
-        restore(&mut plan.system, system);
+        limits::restore(&mut plan.system, system);
         let error = match synthesis(&mut plan, network) {
             Ok(()) => return Ok(plan),
             Err(error) => error,
         };
-        let later = error.later().filter(|_| may_move).and_then(|later| put_off(system, &earliest, later));
-        let Some((receiver, start)) = later else { return Err(PlanError::Gates(error)) };
-        earliest.insert(receiver, start);
+        let later = error.later().filter(|_| may_move);
+        if !later.is_some_and(|later| limits.put_off(&plan, &later)) {
+            return Err(PlanError::Gates(error));
+        }
         refused = Some(error);
     }
     Err(PlanError::Gates(refused.expect("every turn was refused")))
-}
-
-/// Returns the receiver and its next earliest start, counted from its release, if its deadline leaves time for it.
-fn put_off(system: &System, earliest: &BTreeMap<String, Duration>, later: error::Later) -> Option<(String, Duration)> {
-    let task = system.task(&later.receiver).filter(|task| task.supply.is_windows())?;
-    let release = task.offset.unwrap_or(Duration::ZERO);
-    let within = Duration::from_nanos((later.at - release).as_nanos().rem_euclid(task.period.as_nanos()));
-    let start = round_up(within, system.macrotick);
-    let is_later = earliest.get(&task.name).is_none_or(|former| *former < start);
-    let latest = match (task.offset, task.jitter) {
-        (Some(_), Some(jitter)) => jitter.min(task.deadline - task.wcet),
-        // The solver chooses the release, and the deadline counts from there.
-        (None, Some(_)) => task.period - task.wcet,
-        _ => task.deadline - task.wcet,
-    };
-    (is_later && start <= latest).then(|| (task.name.clone(), start))
-}
-
-/// Returns the system with later releases. Every window that fits there also fits the description.
-fn moved(system: &System, earliest: &BTreeMap<String, Duration>) -> System {
-    let mut moved = system.clone();
-    for task in &mut moved.tasks {
-        let Some(&start) = earliest.get(&task.name) else { continue };
-        match (task.offset, task.jitter) {
-            (None, Some(_)) => task.deadline = task.deadline.min(task.period - start),
-            (_, jitter) => {
-                task.deadline -= start;
-                task.jitter = jitter.map(|jitter| jitter - start);
-            }
-        }
-        task.offset = Some(task.offset.unwrap_or(Duration::ZERO) + start);
-    }
-    moved
-}
-
-/// Takes the later releases back.
-fn restore(planned: &mut System, system: &System) {
-    for (task, original) in planned.tasks.iter_mut().zip(&system.tasks) {
-        task.offset = original.offset;
-        task.deadline = original.deadline;
-        task.jitter = original.jitter;
-    }
 }
 
 /// Adds the gate lists to a plan, and the windows of the threads that open the gates.

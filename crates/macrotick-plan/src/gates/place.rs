@@ -201,11 +201,22 @@ impl<'a> Placement<'a> {
                 interface: interface.name.clone(),
                 ready: frame.ready,
                 sent: at,
+                soonest: self.soonest(frame, way),
                 limit: frame.limit,
                 rule: frame.rule.clone(),
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the instant at which a frame has crossed its interfaces, and the threads have opened their gates, if
+    /// nothing is in the way.
+    fn soonest(&self, frame: &Frame<'a>, way: &[&'a Interface]) -> Duration {
+        let hop = |at: Duration, interface: &&Interface| {
+            let (work, sending) = (self.threads.work(&interface.name), interface.sending_time(frame.flow.size));
+            at + interface.path + work.map_or(sending, |(before, after)| before + after.max(sending))
+        };
+        way.iter().fold(frame.ready, hop)
     }
 
     /// Sends a frame over one interface, and returns the instant at which it is sent.

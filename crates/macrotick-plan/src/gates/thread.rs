@@ -62,6 +62,11 @@ impl Threads {
         None
     }
 
+    /// Returns the times that the thread of the interface needs before and after a gate opens.
+    pub fn work(&self, interface: &str) -> Option<(Duration, Duration)> {
+        self.threads.get(interface).map(|thread| (thread.lead, WORK))
+    }
+
     fn window(&self, thread: &Thread, at: Duration) -> Span {
         let from = at - thread.lead;
         let below = Duration::from_nanos(from.as_nanos().div_euclid(self.grid.as_nanos()) * self.grid.as_nanos());

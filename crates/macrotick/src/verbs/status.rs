@@ -267,6 +267,7 @@ mod tests {
             [
                 "deployment pendulum, changed once",
                 "supervisor process 77",
+                "gates left (eth0 in macrotick-left): exact gates with a lead of 60us; not there: hardware",
                 "setting kernel.timershield 1, before 0, for pendulum (process 77), container web",
                 "table runs since 12.400000000 s of CLOCK_MONOTONIC, cycle 20ms, lead 6us",
                 "change to next at 13.000000001 s of CLOCK_MONOTONIC",
