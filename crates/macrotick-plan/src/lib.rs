@@ -39,7 +39,7 @@ use macrotick_model::{Duration, Plan, System};
 
 pub use cut::RESUMING;
 pub use error::{Answer, Bound, Kind, PlanError};
-pub use gates::{GateError, Late};
+pub use gates::{GateError, Late, LateFrame};
 pub use network::{network_advice, NetworkAdvice};
 pub use options::Options;
 pub use refute::Refutation;

@@ -11,35 +11,40 @@ pub enum Late {
     Receiver(String),
 }
 
+/// A frame that leaves too late. All instants count from the epoch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "flow `{flow}` of `{sender}`: the frame that is ready at {ready} has crossed interface `{interface}` at {sent}, \
+     {} {}",
+    *.sent - *.limit,
+    after(.rule)
+)]
+pub struct LateFrame {
+    /// The flow.
+    pub flow: String,
+    /// The sending task or group.
+    pub sender: String,
+    /// The last interface that the frame crosses.
+    pub interface: String,
+    /// The instant at which the frame is ready.
+    pub ready: Duration,
+    /// The instant at which the last interface has sent the frame.
+    pub sent: Duration,
+    /// The earliest instant at which it can have crossed it. The windows of other tasks may not allow that.
+    pub soonest: Duration,
+    /// The latest allowed instant.
+    pub limit: Duration,
+    /// The broken rule.
+    pub rule: Late,
+}
+
 /// The reason why the gates of an interface cannot be placed beside the windows of the plan. All instants count from the
 /// epoch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
     /// A frame leaves too late.
-    #[error(
-        "flow `{flow}` of `{sender}`: the frame that is ready at {ready} has crossed interface `{interface}` at {sent}, \
-         {} {}",
-        *.sent - *.limit,
-        after(.rule)
-    )]
-    Late {
-        /// The flow.
-        flow: String,
-        /// The sending task or group.
-        sender: String,
-        /// The last interface that the frame crosses.
-        interface: String,
-        /// The instant at which the frame is ready.
-        ready: Duration,
-        /// The instant at which the last interface has sent the frame.
-        sent: Duration,
-        /// The earliest instant at which it can have crossed it. The windows of other tasks may not allow that.
-        soonest: Duration,
-        /// The latest allowed instant.
-        limit: Duration,
-        /// The broken rule.
-        rule: Late,
-    },
+    #[error(transparent)]
+    Late(Box<LateFrame>),
     /// An interface has no interval for a frame at all.
     #[error(
         "flow `{flow}` of `{sender}`: interface `{interface}` has no free {length} for the frame that is ready at \
@@ -142,9 +147,9 @@ impl GateError {
     pub(crate) fn finding(&self, system: &System) -> Finding {
         let network = system.network.as_ref();
         let at = network.and_then(|network| match self {
-            GateError::Late { flow, rule, .. } => {
-                let index = network.flows.iter().position(|one| one.name == *flow)?;
-                let key = if matches!(rule, Late::Deadline(_)) { "deadline" } else { "to" };
+            GateError::Late(late) => {
+                let index = network.flows.iter().position(|one| one.name == late.flow)?;
+                let key = if matches!(late.rule, Late::Deadline(_)) { "deadline" } else { "to" };
                 Some(format!("network.flows[{index}].{key}"))
             }
             GateError::NoInterval { flow, .. } | GateError::Express { flow, .. } => {
@@ -170,10 +175,10 @@ impl GateError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            GateError::Late { rule: Late::Deadline(_), .. } => {
+            GateError::Late(late) if matches!(late.rule, Late::Deadline(_)) => {
                 "set a longer `deadline`, a faster link, or fewer frames that are ready at the same time"
             }
-            GateError::Late { rule: Late::Receiver(_), .. } => {
+            GateError::Late(_) => {
                 "set an `offset` of the receiver, or of the sender, so that the receiver starts after the frame"
             }
             GateError::NoInterval { .. } => "leave more of the link free",
@@ -188,14 +193,11 @@ impl GateError {
 
     /// Returns the receiver that would have to start later.
     pub(super) fn later(&self) -> Option<Later> {
-        match self {
-            GateError::Late { rule: Late::Receiver(receiver), sent, soonest, limit, sender, .. } => {
-                // The receiver's own window can be the obstacle.
-                let at = if soonest > limit { soonest } else { sent };
-                Some(Later { receiver: receiver.clone(), at: *at, sender: sender.clone() })
-            }
-            _ => None,
-        }
+        let GateError::Late(late) = self else { return None };
+        let Late::Receiver(receiver) = &late.rule else { return None };
+        // The receiver's own window can be the obstacle.
+        let at = if late.soonest > late.limit { late.soonest } else { late.sent };
+        Some(Later { receiver: receiver.clone(), at, sender: late.sender.clone() })
     }
 }
 

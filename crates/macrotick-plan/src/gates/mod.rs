@@ -30,16 +30,16 @@ mod tests;
 
 use macrotick_model::{GateList, Gates, Network, Plan, System};
 
-pub use error::{GateError, Late};
+pub use error::{GateError, Late, LateFrame};
 
 use crate::error::PlanError;
 use limits::Limits;
 
 /// Makes a plan with gate lists. `solve` makes the plan of a system without them.
 ///
-/// If a frame arrives after the start of the receiver's window, the receiver is planned again with a later earliest
-/// start, and the sender as it is (`limits.rs`). This goes as far as the receiver's deadline allows. Windows that are
-/// given do not move: then `may_move` is false.
+/// A receiver must not start before its frame arrives. If it would, it is planned again with a later earliest start, as
+/// far as its deadline allows. The sender keeps its windows meanwhile (`limits.rs`). Windows that are given do not move:
+/// then `may_move` is false.
 pub(crate) fn with_gates(
     system: &System,
     may_move: bool,

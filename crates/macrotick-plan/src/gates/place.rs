@@ -8,7 +8,7 @@ use super::circle::Circle;
 use super::frames::{frames, Frame};
 use super::slots::{self, PlacedSlot};
 use super::thread::Threads;
-use super::GateError;
+use super::{GateError, LateFrame};
 
 /// The intervals of all interfaces with planned gates.
 pub(super) struct Placement<'a> {
@@ -195,7 +195,7 @@ impl<'a> Placement<'a> {
             };
         }
         match way.last() {
-            Some(interface) if at > frame.limit => Err(GateError::Late {
+            Some(interface) if at > frame.limit => Err(GateError::Late(Box::new(LateFrame {
                 flow: frame.flow.name.clone(),
                 sender: frame.flow.from.clone(),
                 interface: interface.name.clone(),
@@ -204,7 +204,7 @@ impl<'a> Placement<'a> {
                 soonest: self.soonest(frame, way),
                 limit: frame.limit,
                 rule: frame.rule.clone(),
-            }),
+            }))),
             _ => Ok(()),
         }
     }

@@ -102,6 +102,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_delegated", refused::delegated),
     Scenario::new("group_on_two_cpus", cpus::on_two_cpus).on(2),
     Scenario::new("group_nothing_here", cpus::nothing_here).on(2),
+    Scenario::new("group_moves_asleep", cpus::moves_asleep).on(2),
     Scenario::new("group_lends_to_another_cpu", cpus::lends_to_another).on(2),
     Scenario::new("group_off_line", cpus::off_line).on(2),
     Scenario::new("group_beside_hotplug", cpus::beside_hotplug).on(2),

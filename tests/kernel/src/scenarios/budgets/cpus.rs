@@ -11,6 +11,10 @@ use crate::scenarios::unit_ns;
 use crate::sys;
 use crate::{ensure, ensure_eq};
 
+/// The words of the board in [`moves_asleep`].
+const SLEEPS: usize = 0;
+const WAKES: usize = 1;
+
 /// Checks a budget on one of two CPUs: threads move to a CPU with a budget.
 pub(super) fn on_two_cpus() -> Check {
     let u = unit_ns();
@@ -66,6 +70,48 @@ pub(super) fn nothing_here() -> Check {
         sys::set_affinity(child.pid, &[1]).explain("affinity")?;
     }
     child.kill(10 * SECOND)
+}
+
+/// Checks a thread that falls asleep where its group has no budget. The fair class keeps such a thread on its run queue
+/// for a while, because another thread of the group is there. Meanwhile, it moves to a CPU with a budget, and back again
+/// later: it must run on both.
+pub(super) fn moves_asleep() -> Check {
+    const ROUNDS: u64 = 20;
+    const MS: u64 = 1_000_000;
+    set_period(4 * MS)?;
+    let group = Group::new("a")?;
+    group.set("cpu.ds.budget", "1=2000")?;
+    let board = Board::new(2);
+    let beside = process::fork(|| {
+        let _ = sys::set_affinity(0, &[0]);
+        sys::hog()
+    });
+    group.take(beside.pid)?;
+    let sleeper = run_in(&group, 1, || {
+        let _ = sys::set_affinity(0, &[0]);
+        loop {
+            sys::spin(3 * MS);
+            board.add(SLEEPS, 1);
+            sys::sleep(MS);
+            board.add(WAKES, 1);
+        }
+    })?;
+    for round in 0..ROUNDS {
+        for cpu in [1, 0] {
+            let before = board.get(SLEEPS);
+            while board.get(SLEEPS) == before {
+                ensure!(sleeper.poll().is_none(), "it ended");
+            }
+            sys::spin(MS / 4);
+            sys::set_affinity(sleeper.pid, &[cpu]).explain("affinity")?;
+            let before = board.get(WAKES);
+            let runs = || board.get(WAKES) > before + 1 && process::cpu(sleeper.pid) == Some(cpu);
+            ensure!(sys::eventually(10 * SECOND, runs), "lost on CPU {cpu} in round {round}: {}", sleeper.describe());
+        }
+    }
+    beside.kill(SECOND)?;
+    sleeper.kill(SECOND)?;
+    group.remove()
 }
 
 /// Checks that the threads of a CPU that is taken offline move to other CPUs, with or without a budget.
