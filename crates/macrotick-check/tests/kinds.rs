@@ -67,6 +67,20 @@ fn jitter_is_planned_as_it_is() {
     planned("harmonic", |seed| feasible::harmonic(seed, 60, 94));
 }
 
+/// Of trials at the same time, the one with the least number wins.
+#[test]
+fn the_plan_does_not_depend_on_the_number_of_threads() {
+    let size = Size { tasks: 20, cpus: 1, load: 80 };
+    for seed in 0..4 {
+        let system = zero_jitter(seed, size);
+        let [one, three] = [1, 3].map(|jobs| {
+            let options = Options { time_limit: WallTime::from_secs(60), jobs, ..Options::default() };
+            plan_within(&system, Solver::FoldedOccupancy, options).expect("a plan")
+        });
+        assert_eq!(one, three);
+    }
+}
+
 #[test]
 fn full_cpus_have_plans() {
     planned("at the cap", |seed| at_the_cap(seed, 50, 4));

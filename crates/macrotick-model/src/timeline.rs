@@ -1,4 +1,4 @@
-//! A plan as text for reading and comparing: one line per window, in order of time.
+//! A plan as text for reading and comparing: one line per window, in order of time, or only one line per CPU.
 
 use std::fmt::{Display, Write as _};
 
@@ -20,6 +20,15 @@ use crate::time::Duration;
 /// deployment measures it. The line of each CPU then has the share of its leads (`leads 2.5 %`). Gate lists follow, with
 /// the open classes of each entry (`-` if all gates are closed), then groups with their tasks.
 pub fn timeline(plan: &Plan) -> String {
+    text(plan, true)
+}
+
+/// Returns the timeline without the lines of windows and of entries of gate lists.
+pub fn outline(plan: &Plan) -> String {
+    text(plan, false)
+}
+
+fn text(plan: &Plan, whole: bool) -> String {
     let lead = match plan.system.lead {
         None => String::new(),
         Some(Lead::Fixed(lead)) => format!(", lead {lead}"),
@@ -28,9 +37,15 @@ pub fn timeline(plan: &Plan) -> String {
     let mut text = format!("cycle {}, solver {}{lead}\n", plan.cycle, plan.solver);
     for table in &plan.tables {
         cpu(&mut text, table, plan.system.lead, plan.cycle);
+        if whole {
+            windows(&mut text, table);
+        }
     }
     for list in &plan.gates {
         gates(&mut text, list);
+        if whole {
+            entries(&mut text, list);
+        }
     }
     for group in plan.system.servers() {
         self::group(&mut text, group, plan.system.server_period);
@@ -59,6 +74,9 @@ fn cpu(text: &mut String, table: &CpuTable, lead: Option<Lead>, cycle: Duration)
     let count = table.windows.len();
     let noun = if count == 1 { "window" } else { "windows" };
     let _ = writeln!(text, "cpu {}: {count} {noun}, {}{leads}", table.cpu, share(busy, cycle));
+}
+
+fn windows(text: &mut String, table: &CpuTable) {
     for window in &table.windows {
         let activate = if window.activate { 'A' } else { '-' };
         let deadline = if window.deadline { 'D' } else { '-' };
@@ -71,6 +89,9 @@ fn gates(text: &mut String, list: &GateList) {
     let count = list.entries.len();
     let noun = if count == 1 { "entry" } else { "entries" };
     let _ = writeln!(text, "interface {}: {count} {noun}, cycle {}", list.interface, list.cycle);
+}
+
+fn entries(text: &mut String, list: &GateList) {
     let mut offset = Duration::ZERO;
     for GateEntry { length, open } in &list.entries {
         let end = offset + *length;

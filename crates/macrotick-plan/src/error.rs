@@ -118,6 +118,27 @@ pub enum Answer {
     Unanswered,
 }
 
+/// The end of a search without a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The time limit.
+    Time(WallTime),
+    /// The most trials. More of them find nothing more.
+    Trials(u64),
+    /// The one that watches the search.
+    Interrupted,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Time(limit) => write!(f, "in {limit:?}"),
+            Ended::Trials(trials) => write!(f, "in {trials} trials"),
+            Ended::Interrupted => f.write_str("before the search was interrupted"),
+        }
+    }
+}
+
 /// The reason why a system cannot be planned: the conflict and its size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
@@ -306,11 +327,11 @@ pub enum PlanError {
     /// There is no table, for this reason.
     #[error(transparent)]
     Impossible(Refutation),
-    /// The search found no table within its time limit. The bottleneck is the reason of the first or the closest try.
+    /// The search found no table. The bottleneck is the reason of the first or the closest try.
     #[error("{bottleneck}")]
     NotFound {
-        /// The time limit.
-        limit: WallTime,
+        /// The reason why the search ended.
+        ended: Ended,
         /// The bottleneck.
         bottleneck: Box<PlanError>,
     },
@@ -339,7 +360,7 @@ impl PlanError {
     fn words(&self) -> String {
         match (self.answer(), self) {
             (Answer::Impossible, _) => "proved impossible: ".into(),
-            (_, PlanError::NotFound { limit, .. }) => format!("not found in {:?}: ", limit),
+            (_, PlanError::NotFound { ended, .. }) => format!("not found {ended}: "),
             (Answer::NotFound, _) => "not found: ".into(),
             (Answer::Unanswered, _) => String::new(),
         }

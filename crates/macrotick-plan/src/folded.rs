@@ -114,11 +114,7 @@ pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<
         Err(reason) => reason,
     };
     let problem = Problem::new(system, cycle)?;
-    let pieces = problem.find(clock, reason).map_err(|bottleneck| PlanError::NotFound {
-        limit: clock.options.time_limit,
-        bottleneck: Box::new(bottleneck),
-    })?;
-    problem.finished(&pieces)
+    problem.finished(&problem.find(clock, reason)?)
 }
 
 impl<'a> Problem<'a> {

@@ -38,10 +38,10 @@ use std::str::FromStr;
 use macrotick_model::{Duration, Plan, System};
 
 pub use cut::RESUMING;
-pub use error::{Answer, Bound, Kind, PlanError};
+pub use error::{Answer, Bound, Ended, Kind, PlanError};
 pub use gates::{GateError, Late, LateFrame};
 pub use network::{network_advice, NetworkAdvice};
-pub use options::Options;
+pub use options::{Options, Progress, Watch};
 pub use refute::Refutation;
 
 /// The largest share of a CPU that windows can take, in thousandths. The kernel keeps the rest
@@ -113,7 +113,12 @@ pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
 /// Makes a plan within these limits. The plan is the same for the same system, solver and seed, in whichever order the
 /// system lists its parts. On a slow machine, the time limit can end the search before it finds this plan.
 pub fn plan_within(system: &System, solver: Solver, options: Options) -> Result<Plan, PlanError> {
-    let clock = options::Clock::start(options);
+    plan_watched(system, solver, options, &options::Unwatched)
+}
+
+/// Makes a plan like [`plan_within`], while `watch` follows the search.
+pub fn plan_watched(system: &System, solver: Solver, options: Options, watch: &dyn Watch) -> Result<Plan, PlanError> {
+    let clock = options::Clock::start(options, watch);
     gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock))
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Phases<'a> {
     /// The CPUs that each task may use, the best one first.
     pub allowed: &'a [Vec<usize>],
     pub cpus: usize,
-    pub clock: &'a Clock,
+    pub clock: &'a Clock<'a>,
 }
 
 struct State<'a> {

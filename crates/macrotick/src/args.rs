@@ -105,7 +105,13 @@ pub struct PlanArgs {
     /// Seed of the search; the same seed gives the same plan
     #[arg(long, default_value_t = Options::SEED)]
     pub seed: u64,
-    /// Print the plan as JSON instead of its timeline
+    /// The number of trials of the search at the same time; by default one for each CPU; the plan does not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Print each window, and each entry of the gate lists
+    #[arg(long, conflicts_with = "json")]
+    pub windows: bool,
+    /// Print the plan as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -114,7 +120,8 @@ impl PlanArgs {
     /// Returns the limits of the search.
     pub fn options(&self) -> Options {
         let nanos = self.time_limit.as_nanos().unsigned_abs();
-        Options { time_limit: std::time::Duration::from_nanos(nanos), seed: self.seed }
+        let jobs = self.jobs.map_or(Options::command_line().jobs, usize::from);
+        Options { time_limit: std::time::Duration::from_nanos(nanos), seed: self.seed, jobs }
     }
 }
 

@@ -6,12 +6,13 @@
 use std::path::Path;
 
 use macrotick_model::{CpuSet, Group, Plan, Supply, System, Task};
-use macrotick_plan::{plan_within, Options, PlanError, Solver};
+use macrotick_plan::{plan_watched, Options, PlanError, Solver};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::error::CliError;
+use crate::search::Search;
 
 /// Reads a plan from its file, or plans a description with its default solver.
 pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
@@ -87,7 +88,11 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<IgnoredAny>, D:
 
 /// Plans a description and fills in the values that the description at `path` leaves open.
 pub fn planned(path: &Path, system: &System, solver: Solver, options: Options) -> Result<Plan, CliError> {
-    assigned(path, plan_within(system, solver, options).map_err(|error| unplanned(path, system, &error))?)
+    assigned(path, search(system, solver, options).map_err(|error| unplanned(path, system, &error))?)
+}
+
+fn search(system: &System, solver: Solver, options: Options) -> Result<Plan, PlanError> {
+    plan_watched(system, solver, options, &Search::start(options.time_limit))
 }
 
 fn assigned(path: &Path, plan: Plan) -> Result<Plan, CliError> {
@@ -123,7 +128,7 @@ pub fn plan_beside(
     keep_reservations(&mut system, reserved);
     let solver = Solver::default_for(&system);
     let kept = macrotick_plan::plan(&keep_cpus(system.clone(), running), solver);
-    let plan = kept.or_else(|_| plan_within(&system, solver, Options::command_line()));
+    let plan = kept.or_else(|_| search(&system, solver, Options::command_line()));
     assigned(path, plan.map_err(|error| unplanned(path, &system, &error))?)
 }
 

@@ -11,7 +11,9 @@ mod input;
 mod probe_args;
 mod progress;
 mod results;
+mod search;
 mod service;
+mod summary;
 mod verbs;
 
 use std::io::{self, ErrorKind, Write};

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn file(name: &str, text: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("verdicts");
@@ -34,6 +34,67 @@ fn a_plan_that_was_changed_by_hand_is_not_run() {
             .map(|words| macrotick(&words).status.code());
         assert_eq!(ends, [Some(1); 2], "{to}");
     }
+}
+
+#[test]
+fn a_refused_plan_is_not_written() {
+    let text = "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\ntable:\n  \
+                - {cpu: 0, task: a, offset: 1ms, length: 500us, activate: true, deadline: true}\n";
+    let (description, plan) = (file("refused", text), file("refused-plan", ""));
+    fs::write(&plan, "kept").unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_macrotick")).arg("plan").arg(&description).arg("-o").arg(&plan).output();
+    let output = output.unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("not feasible: 1 violation"), "{told}");
+    assert!(told.contains("refused-plan.yaml is not written: the judge refuses the plan"), "{told}");
+    assert!(
+        output.stdout.starts_with(b"refused by the judge: cycle 10ms"),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert_eq!(fs::read_to_string(&plan).unwrap(), "kept");
+}
+
+/// A chain that no table keeps, which no quick proof shows. Each trial takes long, because there are many other jobs.
+#[test]
+fn an_interrupt_ends_the_search_with_an_answer() {
+    let mut text = String::from(
+        "system: s
+cpus: [0, 1]
+chains:
+  - {name: c, path: [a, b], reaction: 1800us}
+tasks:
+  - {name: a, cpu: 0, period: 1ms, wcet: 200us, deadline: 220us}
+  - {name: b, cpu: 0, period: 1ms, wcet: 250us, offset: 573us, deadline: 427us}
+",
+    );
+    for number in 0..60 {
+        let period = [7, 11, 13][number % 3];
+        text += &format!("  - {{name: t{number}, cpu: 1, period: {period}ms, wcet: 100us}}\n");
+    }
+    let path = file("endless", &text);
+    let mut search = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+    search.args(["plan", "--time-limit", "3600s"]).arg(&path).stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut search = search.spawn().unwrap();
+    let caught = format!("/proc/{}/status", search.id());
+    // Until it catches SIGINT, the signal would end it.
+    while !fs::read_to_string(&caught).unwrap().lines().any(catches_interrupt) {
+        assert_eq!(search.try_wait().unwrap(), None, "it ended by itself");
+    }
+    Command::new("kill").args(["-INT", &search.id().to_string()]).status().unwrap();
+    let output = search.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let reason = "not found before the search was interrupted: chain `c`: the best reaction time found is";
+    assert!(told.contains(reason), "{told}");
+}
+
+/// Whether a line of `/proc/PID/status` has the caught signals, SIGINT among them.
+fn catches_interrupt(line: &str) -> bool {
+    let mask = line.strip_prefix("SigCgt:").and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 << (2 - 1) != 0)
 }
 
 /// Each with the line and column of the problem, and words of the reason.
@@ -185,8 +246,8 @@ fn what_cannot_be_read_is_wrong_input() {
 }
 
 /// Returns the output of a verb for a feasible description.
-fn printed(verb: &str, path: &Path) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_macrotick")).arg(verb).arg(path).output().unwrap();
+fn printed(words: &[&str], path: &Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_macrotick")).args(words).arg(path).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -204,8 +265,9 @@ tasks:
   - {name: late, period: 47ms, deadline: 30ms, wcet: 2ms, supply: {deadline: {runtime: 2500us}}}
 ",
     );
-    let plan = printed("plan", &path);
+    let plan = printed(&["plan", "--windows"], &path);
     for line in [
+        "planned: cycle 20ms, solver folded",
         "deadline task alone: 3070us of 33ms on CPU 0",
         "deadline task late: 2500us by 30ms of 47ms on CPU 0",
         "A releases a job, D is its deadline",
@@ -216,7 +278,7 @@ tasks:
     let share = |text: &str| {
         text.lines().find(|line| line.starts_with("cpu 0: ")).unwrap().rsplit(' ').nth(1).map(str::to_owned)
     };
-    let check = printed("check", &path);
+    let check = printed(&["check"], &path);
     assert_eq!((share(&plan), share(&check)), (Some("30.0".into()), Some("30.0".into())), "{plan}{check}");
     assert!(!check.ends_with("\n\n"), "{check:?}");
 }

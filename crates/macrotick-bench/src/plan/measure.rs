@@ -25,7 +25,7 @@ pub fn measure(cell: &Cell) -> Result<Outcome, BenchError> {
     memory::forget();
     for seed in 0..cell.count {
         let system = (cell.system)(seed);
-        let options = Options { time_limit: cell.limit, seed: Options::SEED };
+        let options = Options { time_limit: cell.limit, ..Options::default() };
         let begin = Instant::now();
         let planned = plan_within(&system, Solver::FoldedOccupancy, options);
         outcome.times.push(begin.elapsed());

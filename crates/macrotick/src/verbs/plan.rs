@@ -1,7 +1,7 @@
 //! `macrotick plan`
 
 use macrotick_analysis::servers::{self, Host};
-use macrotick_model::timeline::timeline;
+use macrotick_model::timeline::{outline, timeline};
 use macrotick_model::{Duration, Plan, Window};
 use macrotick_plan::{network_advice, Solver, RESUMING};
 use macrotick_report::output;
@@ -10,6 +10,7 @@ use super::tell_verdict;
 use crate::args::PlanArgs;
 use crate::error::CliError;
 use crate::input::{description_from, planned};
+use crate::summary::summary;
 use crate::Outcome;
 
 /// Plans a description. The judge decides whether the plan is feasible.
@@ -17,35 +18,40 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     let system = description_from(&args.system)?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
     let plan = planned(&args.system, &system, solver, args.options())?;
-    if let Some(path) = &args.output {
-        plan.save(path)?;
-    }
+    let verdict = macrotick_check::check(&plan);
     if args.json {
         output::print_json(&plan.to_json());
     } else {
-        output::print(timeline(&plan) + &beside(&plan));
+        let word = if verdict.is_feasible() { "planned" } else { "refused by the judge" };
+        let text = if args.windows { timeline(&plan) + LETTERS } else { outline(&plan) };
+        output::print(format!("{word}: {text}") + &beside(&plan) + &summary(&plan, &verdict));
     }
-    let verdict = macrotick_check::check(&plan);
-    if verdict.is_feasible() {
-        // On standard error: a plan on standard output stays valid JSON.
-        network_advice(&plan).iter().for_each(|advice| output::tell(advice.to_string().trim_end()));
-        period_advice(&plan);
-        return Ok(Outcome::Done);
+    if !verdict.is_feasible() {
+        tell_verdict(&verdict);
+        if let Some(path) = &args.output {
+            output::tell(format_args!("{} is not written: the judge refuses the plan", path.display()));
+        }
+        return Ok(Outcome::DoesNotHold);
     }
-    tell_verdict(&verdict);
-    Ok(Outcome::DoesNotHold)
+    if let Some(path) = &args.output {
+        plan.save(path)?;
+    }
+    // On standard error: a plan on standard output stays valid JSON.
+    network_advice(&plan).iter().for_each(|advice| output::tell(advice.to_string().trim_end()));
+    period_advice(&plan);
+    Ok(Outcome::Done)
 }
 
-/// Explains the timeline: tasks without windows, its letters, and jobs with windows longer than the WCET.
+/// Explains the timeline.
+const LETTERS: &str = "A releases a job, D is its deadline\n";
+
+/// Names tasks without windows, and jobs with windows longer than the WCET.
 fn beside(plan: &Plan) -> String {
     let mut text = String::new();
     for (task, reservation) in plan.system.reserved() {
         let by = if task.deadline == task.period { String::new() } else { format!(" by {}", task.deadline) };
         let (name, period, runtime, cpus) = (&task.name, task.period, reservation.runtime, &reservation.cpus);
         text += &format!("deadline task {name}: {runtime}{by} of {period} on CPU {cpus}\n");
-    }
-    if plan.tables.iter().any(|table| table.windows.iter().any(|window| window.activate)) {
-        text += "A releases a job, D is its deadline\n";
     }
     for task in &plan.system.tasks {
         let (given, pieces) = longest_job(plan, &task.name);

@@ -48,6 +48,7 @@ fn interrupts(on: bool, busy: &Group, others: &Group) -> Check<u64> {
     let counting = run_in(busy, 10, move || count_interrupts(t, board))?;
     let one = |i: u64| sleeper(others, t + 55 * u + 3 * u * i, board, 1 + i as usize);
     let sleepers: Vec<Child> = (0..10).map(one).collect::<Check<_>>()?;
+    ensure!(sys::now_ns() < t, "the sleepers were late by {} ns", sys::now_ns() - t);
     sys::sleep_until(t + 110 * u);
     succeed(sleepers.into_iter().chain([counting]))?;
     Ok(board.get(0))

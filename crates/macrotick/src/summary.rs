@@ -1,0 +1,41 @@
+//! What is the tightest in a plan, in a few lines.
+
+use std::fmt::Write as _;
+
+use macrotick_check::{ChainVerdict, Verdict};
+use macrotick_model::{Duration, Plan};
+
+/// Returns a line each for the windows of jobs, the least slack, and the chain that is the closest to its bound.
+pub fn summary(plan: &Plan, verdict: &Verdict) -> String {
+    let mut text = String::new();
+    let counts = plan.system.tasks.iter().filter_map(|task| {
+        let windows = || plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task.name);
+        let jobs = windows().filter(|window| window.activate).count();
+        (jobs > 0).then(|| (windows().count(), jobs, &task.name))
+    });
+    let counts: Vec<(usize, usize, &String)> = counts.collect();
+    let most = counts.iter().max_by(|one, other| (one.0 * other.1).cmp(&(other.0 * one.1)));
+    if let Some((windows, jobs, name)) = most.filter(|(windows, jobs, _)| windows > jobs) {
+        let all: (usize, usize) = counts.iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
+        let (mean, of_most) = (all.0 as f64 / all.1 as f64, *windows as f64 / *jobs as f64);
+        let _ = writeln!(text, "windows per job: {mean:.2}, at most {of_most:.2} (task {name})");
+    }
+    if let Some(task) = verdict.tasks.iter().min_by_key(|task| task.slack) {
+        let _ = writeln!(text, "least slack: {} (task {})", task.slack, task.name);
+    }
+    let bounds = verdict.chains.iter().flat_map(bounds);
+    let share = |(_, _, reached, bound): &(_, _, Duration, Duration)| {
+        i128::from(reached.as_nanos()) * 1_000_000 / i128::from(bound.as_nanos()).max(1)
+    };
+    if let Some((chain, kind, reached, bound)) = bounds.max_by_key(share) {
+        let _ = writeln!(text, "closest chain: {}, {kind} {reached} (bound {bound})", chain.name);
+    }
+    text
+}
+
+/// Returns the bounds of a chain, each with its kind and the time that is reached.
+fn bounds(chain: &ChainVerdict) -> impl Iterator<Item = (&ChainVerdict, &'static str, Duration, Duration)> {
+    let reaction = chain.reaction.zip(chain.reaction_bound).map(|(reached, bound)| ("reaction", reached, bound));
+    let age = chain.age.zip(chain.age_bound).map(|(reached, bound)| ("age", reached, bound));
+    reaction.into_iter().chain(age).map(move |(kind, reached, bound)| (chain, kind, reached, bound))
+}
