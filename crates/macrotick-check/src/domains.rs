@@ -4,6 +4,8 @@
 //! The kernel promises each task its runtime, and the analysis assumes that each task uses all of it. So a miss of one
 //! task does not depend on the wcet of another. These tasks come after windows and groups.
 
+use std::collections::BTreeMap;
+
 use macrotick_analysis::deadline::{demand, density_test, tardiness_bounds, DeadlineError, Left, Task};
 use macrotick_analysis::kernel::{self, WHOLE};
 use macrotick_analysis::servers::Taken;
@@ -45,10 +47,19 @@ pub enum Deadlines {
 pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
     let open = plan.system.reserved().filter(|(_, reservation)| reservation.cpus.is_empty());
     verdict.violations.extend(open.map(|(task, _)| Violation::NoCpu { task: task.name.clone() }));
-    verdict.domains = plan.system.domains().iter().map(|cpus| judge(plan, cpus, &mut verdict.violations)).collect();
-    for (task, cpus) in plan.system.windowed().map(|task| (&task.name, plan.cpus(&task.name))) {
-        if let Some(domain) = plan.system.domains().into_iter().find(|domain| cpus.straddles(domain)) {
-            verdict.violations.push(Violation::Straddles { task: task.clone(), cpus, domain });
+    let domains = plan.system.domains();
+    verdict.domains = domains.iter().map(|cpus| judge(plan, cpus, &mut verdict.violations)).collect();
+    if domains.is_empty() {
+        return;
+    }
+    let mut served: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for table in &plan.tables {
+        table.windows.iter().for_each(|window| served.entry(&window.task).or_default().push(table.cpu));
+    }
+    for task in plan.system.windowed() {
+        let cpus: CpuSet = served.get(task.name.as_str()).into_iter().flatten().copied().collect();
+        if let Some(domain) = domains.iter().find(|domain| cpus.straddles(domain)) {
+            verdict.violations.push(Violation::Straddles { task: task.name.clone(), cpus, domain: domain.clone() });
         }
     }
 }

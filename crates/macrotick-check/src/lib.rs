@@ -8,6 +8,7 @@
 //! Groups and tasks of SCHED_DEADLINE have no windows to replay. For them, the judge uses [`macrotick_analysis`].
 
 mod after;
+mod against;
 mod budgets;
 mod chains;
 mod domains;
@@ -26,6 +27,7 @@ use macrotick_model::{Duration, Plan};
 use network::{FlowVerdict, InterfaceVerdict};
 use serde::{Deserialize, Serialize};
 
+pub use against::against;
 pub use domains::{Deadlines, DomainVerdict};
 pub use violation::Violation;
 

@@ -9,7 +9,7 @@ use crate::network;
 use crate::{ChainVerdict, Deadlines, DomainVerdict, PoolVerdict, Verdict};
 
 /// The number of violations in the text. More are only counted.
-const SHOWN: usize = 50;
+const SHOWN: usize = 20;
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

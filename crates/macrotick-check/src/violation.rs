@@ -110,6 +110,8 @@ pub enum Violation {
     Network { violation: NetworkViolation },
     /// A task has windows on a CPU that is reserved for tasks of SCHED_DEADLINE, and on other CPUs.
     Straddles { task: String, cpus: CpuSet, domain: CpuSet },
+    /// The plan is of another system than the given description.
+    OtherSystem { at: String, described: String, planned: String },
 }
 
 impl fmt::Display for Violation {
@@ -259,6 +261,9 @@ impl fmt::Display for Violation {
                 "task `{task}` has windows on the CPUs {cpus}, but CPU {domain} is reserved for tasks of \
                  SCHED_DEADLINE: threads do not migrate between them"
             ),
+            OtherSystem { at, described, planned } => {
+                write!(f, "`{at}`: the description has {described}, but the plan has {planned}")
+            }
         }
     }
 }

@@ -130,6 +130,9 @@ impl PlanArgs {
 pub struct CheckArgs {
     /// A plan (`.json`) or a system description
     pub input: PathBuf,
+    /// Check also that the plan is of this system description
+    #[arg(long, value_name = "FILE", conflicts_with = "capture")]
+    pub against: Option<PathBuf>,
     /// Judge the frames of this capture (pcap or pcapng) against the gates of the plan, instead of the plan
     #[arg(short = 'r', long, value_name = "FILE")]
     pub capture: Option<PathBuf>,

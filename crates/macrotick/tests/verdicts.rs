@@ -57,6 +57,23 @@ fn a_refused_plan_is_not_written() {
     assert_eq!(fs::read_to_string(&plan).unwrap(), "kept");
 }
 
+#[test]
+fn a_plan_of_another_description_does_not_hold() {
+    let text = "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
+    let (description, other) = (file("own", text), file("other", &text.replace("1ms}", "2ms}")));
+    let plan = description.with_extension("json");
+    let macrotick = |words: &[&Path]| Command::new(env!("CARGO_BIN_EXE_macrotick")).args(words).output().unwrap();
+    macrotick(&["plan".as_ref(), &description, "-o".as_ref(), &plan]);
+    let against = |file: &Path| {
+        let output = macrotick(&["check".as_ref(), &plan, "--against".as_ref(), file]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(against(&description).0, Some(0));
+    let (code, told) = against(&other);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("`tasks.a.wcet`: the description has `2ms`, but the plan has `1ms`"), "{told}");
+}
+
 /// A chain that no table keeps, which no quick proof shows. Each trial takes long, because there are many other jobs.
 #[test]
 fn an_interrupt_ends_the_search_with_an_answer() {

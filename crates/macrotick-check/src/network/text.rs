@@ -9,7 +9,7 @@ use super::plan::{ClassLoad, FlowVerdict, InterfaceVerdict, NetworkVerdict};
 use macrotick_model::Duration;
 
 /// The number of violations in the text. More are only counted.
-const SHOWN: usize = 50;
+const SHOWN: usize = 20;
 
 impl fmt::Display for NetworkVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

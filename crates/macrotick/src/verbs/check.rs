@@ -4,7 +4,7 @@ use macrotick_report::output;
 
 use crate::args::CheckArgs;
 use crate::error::CliError;
-use crate::input::plan_from;
+use crate::input::{description_from, plan_from};
 use crate::verbs::capture;
 use crate::verbs::plan::period_advice;
 use crate::Outcome;
@@ -15,7 +15,10 @@ pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {
     if let Some(path) = &args.capture {
         return capture::judge(&plan, path, &args.of_capture, args.json);
     }
-    let verdict = macrotick_check::check(&plan);
+    let mut verdict = macrotick_check::check(&plan);
+    if let Some(path) = &args.against {
+        verdict.violations.extend(macrotick_check::against(&plan, &description_from(path)?));
+    }
     if args.json {
         output::print_json(&format!("{}\n", serde_json::to_string_pretty(&verdict).expect("a verdict is always JSON")));
     } else {
