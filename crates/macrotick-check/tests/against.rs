@@ -18,6 +18,8 @@ chains:
   - {name: c, path: [a, b], age: 50ms}
 ";
 
+type Change = fn(&mut System);
+
 fn differences(system: &System, changed: &System) -> Vec<String> {
     let plan = assign(plan(system, Solver::default_for(system)).expect("a plan")).expect("budgets");
     against(&plan, changed).iter().map(Violation::to_string).collect()
@@ -38,7 +40,7 @@ fn the_order_of_lists_with_names_does_not_count() {
 
 #[test]
 fn every_change_is_found_at_its_place() {
-    let changes: [(fn(&mut System), &str); 8] = [
+    let changes: [(Change, &str); 8] = [
         (
             |system| system.tasks[0].wcet = Duration::from_millis(2),
             "`tasks.a.wcet`: the description has `2ms`, but the plan has `1ms`",
