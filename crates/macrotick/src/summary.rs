@@ -1,4 +1,4 @@
-//! What is the tightest in a plan, in a few lines.
+//! The tightest parts of a plan, in a few lines.
 
 use std::fmt::Write as _;
 
