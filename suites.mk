@@ -31,10 +31,12 @@ test-containers: kernel-engines
 	$(SLOW) -p macrotick --test containers --test tutorials -- --ignored full_
 test-benches: kernel kernel-pristine kernel-engines product
 	$(SLOW) -p macrotick-bench --test benches -- --ignored full_
+test-planner: setup
+	$(SLOW) -p macrotick-check --test anything -- --ignored full_
 test-series: setup
 	$(SLOW) -p macrotick-lab --test series -- --ignored full_
 
 SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
 	test-timers test-machines test-network test-lab test-containers test-benches \
-	test-series
+	test-planner test-series
 .PHONY: $(SUITES)

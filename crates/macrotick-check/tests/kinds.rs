@@ -82,7 +82,7 @@ fn the_plan_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn full_cpus_have_plans() {
+fn cpus_at_the_cap_have_plans() {
     planned("at the cap", |seed| at_the_cap(seed, 50, 4));
 }
 

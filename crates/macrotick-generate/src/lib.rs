@@ -4,11 +4,13 @@
 //! kinds it builds a table first, so that a system certainly has one ([`feasible`]), or a conflict, so that it certainly
 //! has none ([`infeasible`]).
 
+mod anything;
 mod draw;
 pub mod feasible;
 pub mod infeasible;
 mod kinds;
 mod shares;
 
+pub use anything::anything;
 pub use draw::Random;
 pub use kinds::{at_the_cap, independent, shared_chains, with_jitter, zero_jitter, Jitter, Size};

@@ -47,6 +47,7 @@ fn slow_tests() -> Vec<(&'static str, String)> {
         ("macrotick/containers", "crates/macrotick/tests/containers.rs"),
         ("macrotick/tutorials", "crates/macrotick/tests/tutorials.rs"),
         ("macrotick-bench/benches", "crates/macrotick-bench/tests/benches.rs"),
+        ("macrotick-check/anything", "crates/macrotick-check/tests/anything.rs"),
         ("macrotick-lab/series", "crates/macrotick-lab/tests/series.rs"),
     ];
     let of = |(program, path): (&'static str, &str)| {

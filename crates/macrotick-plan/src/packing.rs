@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_cpus_are_packed_to_the_last_unit() {
+    fn cpus_are_packed_to_the_last_unit() {
         let random = &mut SplitMix64::new(1);
         for count in [8, 20, 50] {
             // Two CPUs, each with exactly the sum of half of the tasks.

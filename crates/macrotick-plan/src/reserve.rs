@@ -5,6 +5,7 @@
 //! most room on each CPU; if it fails, first fit is tried. The judge checks the deadlines.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use macrotick_model::{CpuSet, CpuTable, Duration, Supply, System};
 
@@ -76,13 +77,18 @@ fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Resul
     Ok(found)
 }
 
-/// Returns the CPUs outside global sets, and outside groups with several CPUs.
+/// Returns the CPUs outside global sets, and outside groups and tasks with several CPUs.
 fn bins(system: &System, tables: &[CpuTable], cycle: Duration) -> Vec<Bin> {
     let domains = system.domains();
+    let mut served: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for table in tables {
+        table.windows.iter().for_each(|window| _ = served.entry(&window.task).or_default().insert(table.cpu));
+    }
+    let shared: BTreeSet<u32> = served.into_values().filter(|cpus| cpus.len() > 1).flatten().collect();
     let alone = |cpu: &&u32| {
         let only = CpuSet::from_iter([**cpu]);
         let group = |group: &macrotick_model::Group| group.cpus.iter().copied().collect::<CpuSet>().straddles(&only);
-        !domains.iter().any(|domain| domain.straddles(&only)) && !system.servers().any(group)
+        !shared.contains(cpu) && !domains.iter().any(|domain| domain.straddles(&only)) && !system.servers().any(group)
     };
     system.cpus.iter().filter(alone).map(|&cpu| Bin { cpu, free: free(system, tables, cycle, cpu) }).collect()
 }
@@ -191,5 +197,11 @@ mod tests {
         );
         let group = "groups:\n  - {name: g, priority: 1, budget: 1ms, cpus: [1]}\n";
         assert_eq!(cpus_of(&task("one", 10, ""), group).unwrap(), ["one 0"]);
+        // Neither `a` nor `b` fits beside `w` and the other one, so one of them has windows on both CPUs.
+        let migrating =
+            ["a", "b"].map(|name| format!("  - {{name: {name}, period: 10ms, wcet: 6ms, migrate: true}}\n"));
+        let rest = "  - {name: v, period: 10ms, wcet: 4ms, cpu: 0}\n";
+        let error = cpus_of(&(migrating.concat() + rest + &task("one", 1, "")), "").unwrap_err().to_string();
+        assert!(error.ends_with("but there is no CPU that it can have alone"), "{error}");
     }
 }

@@ -411,9 +411,16 @@ impl<'a> Trial<'a> {
             let Some(phase) = phase else { continue };
             let period = self.demand(task).period;
             for job in 0..self.problem.cycle / period {
-                let start = phase.start + period * job;
-                let piece = Piece { start, length: phase.length, task, activate: true, deadline: phase.whole };
-                taken[phase.cpu].push(self.problem.flagged(piece));
+                // With an offset, the last job can start in the next cycle, or extend into it.
+                let start = (phase.start + period * job) % self.problem.cycle;
+                let here = phase.length.min(self.problem.cycle - start);
+                let piece = |start, length, activate, deadline| Piece { start, length, task, activate, deadline };
+                let is_whole = here == phase.length;
+                taken[phase.cpu].push(self.problem.flagged(piece(start, here, true, is_whole && phase.whole)));
+                if !is_whole {
+                    let rest = piece(Duration::ZERO, phase.length - here, false, phase.whole);
+                    taken[phase.cpu].push(self.problem.flagged(rest));
+                }
             }
         }
         taken.iter_mut().for_each(|pieces| pieces.sort_by_key(|piece| piece.start));

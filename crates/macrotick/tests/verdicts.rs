@@ -50,7 +50,7 @@ fn a_refused_plan_is_not_written() {
     assert!(told.contains("not feasible: 1 violation"), "{told}");
     assert!(told.contains("refused-plan.yaml is not written: the judge refuses the plan"), "{told}");
     assert!(
-        output.stdout.starts_with(b"refused by the judge: cycle 10ms"),
+        output.stdout.starts_with(b"not found, the judge refuses this plan: cycle 10ms"),
         "{}",
         String::from_utf8_lossy(&output.stdout)
     );

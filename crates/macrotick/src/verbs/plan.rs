@@ -22,7 +22,7 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     if args.json {
         output::print_json(&plan.to_json());
     } else {
-        let word = if verdict.is_feasible() { "planned" } else { "refused by the judge" };
+        let word = if verdict.is_feasible() { "planned" } else { "not found, the judge refuses this plan" };
         let text = if args.windows { timeline(&plan) + LETTERS } else { outline(&plan) };
         output::print(format!("{word}: {text}") + &beside(&plan) + &summary(&plan, &verdict));
     }
