@@ -5,10 +5,12 @@
 //! has none ([`infeasible`]).
 
 mod draw;
+mod ecu;
 pub mod feasible;
 pub mod infeasible;
 mod kinds;
 mod shares;
 
 pub use draw::Random;
+pub use ecu::{ecu, Unit};
 pub use kinds::{at_the_cap, independent, shared_chains, with_jitter, zero_jitter, Jitter, Size};
