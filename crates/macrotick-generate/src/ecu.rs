@@ -5,6 +5,8 @@
 //! not the published instances. Each core has an input port, which receives one message at a time. A port is a CPU, and
 //! a message is a task on it, because a description has no links of this kind.
 
+use std::collections::BTreeSet;
+
 use macrotick_model::{Chain, Duration, System, Task};
 
 use crate::kinds::{Jitter, AUTOMOTIVE};
@@ -14,11 +16,13 @@ use crate::Random;
 const CORES: usize = 3;
 /// The shortest window that the kernel can use, in microseconds.
 const SHORTEST: i64 = 6;
-/// The most tasks that are connected with each other.
-const CONNECTED: usize = 10;
+/// The most tasks that are connected with each other, and the number of their layers. A task receives messages from
+/// earlier layers.
+const CONNECTED: usize = 20;
+const LAYERS: usize = 3;
 /// The periods of a large engine control unit in milliseconds, with the share of activities. An activity has ten jobs
 /// in a second on average.
-const ENGINE: [(i64, u64); 7] = [(5, 1), (10, 2), (20, 4), (50, 5), (100, 22), (200, 10), (1000, 56)];
+const ENGINE: [(i64, u64); 7] = [(5, 1), (10, 2), (20, 3), (50, 5), (100, 20), (200, 10), (1000, 59)];
 
 /// The size of a control unit.
 #[derive(Clone, Copy, Debug)]
@@ -38,12 +42,12 @@ impl Unit {
     pub fn set(number: usize) -> Unit {
         let tasks = [20, 30, 50, 100, 500][number - 1];
         let first = [3, 3, 2, 1, 0][number - 1];
-        Unit { tasks, periods: &AUTOMOTIVE[first..], inputs: 8, age: 1 }
+        Unit { tasks, periods: &AUTOMOTIVE[first..], inputs: 18, age: 1 }
     }
 
     /// Returns the size of a large engine control unit: about 10 900 activities with 107 700 jobs in a second.
     pub fn engine() -> Unit {
-        Unit { tasks: 4300, periods: &ENGINE, inputs: 4, age: 2 }
+        Unit { tasks: 4300, periods: &ENGINE, inputs: 8, age: 2 }
     }
 }
 
@@ -87,14 +91,14 @@ fn on_cores(random: &mut Random, unit: Unit, load: f64, jitter: Jitter) -> Vec<T
     tasks
 }
 
-/// Draws shares with this sum. No job is longer than half of the common divisor of the periods, so two jobs always fit
-/// beside each other. Returns `None` if that leaves too little.
+/// Draws shares with this sum. No job is longer than a quarter of the common divisor of the periods, so jobs fit beside
+/// each other. Returns `None` if that leaves too little.
 fn shares(random: &mut Random, periods: &[i64], load: f64) -> Option<Vec<f64>> {
     let common = periods.iter().copied().map(Duration::from_millis).reduce(Duration::gcd)?.as_nanos() as f64 / 1e6;
     let weights: Vec<f64> = periods.iter().map(|_| -(1.0 - random.unit()).ln()).collect();
     let share = |index: usize, factor: f64| {
         let period = periods[index] as f64;
-        (weights[index] * factor).min(common / 2.0 / period).max(SHORTEST as f64 / 1000.0 / period)
+        (weights[index] * factor).min(common / 4.0 / period).max(SHORTEST as f64 / 1000.0 / period)
     };
     let sum = |factor: f64| (0..periods.len()).map(|index| share(index, factor)).sum::<f64>();
     let (mut low, mut high) = (0.0, 1e3);
@@ -127,8 +131,11 @@ fn connect(random: &mut Random, unit: Unit, tasks: &mut [Task], chains: &mut Vec
             let mut last = vec![true; connected.len()];
             for (position, &task) in connected.iter().enumerate() {
                 let mut path = Vec::new();
-                for _ in 0..random.between(1, unit.inputs as i64).min(position as i64) {
-                    let sender = random.below(position as u64) as usize;
+                let layer = |position: usize| position * LAYERS / connected.len();
+                let earlier = (0..position).filter(|&other| layer(other) < layer(position)).count();
+                let draws = if earlier > 0 { random.between(1, unit.inputs as i64) } else { 0 };
+                let senders: BTreeSet<usize> = (0..draws).map(|_| random.below(earlier as u64) as usize).collect();
+                for sender in senders {
                     last[sender] = false;
                     let by = input(tasks, connected[sender], task, &mut messages, jitter);
                     if path.is_empty() {
