@@ -17,6 +17,7 @@ mod jobs;
 pub mod network;
 mod parallel;
 mod pools;
+mod preemption;
 mod sync;
 mod text;
 mod violation;
@@ -148,6 +149,7 @@ pub fn check(plan: &Plan) -> Verdict {
         let windows = served.get(task.name.as_str()).map_or(&[][..], Vec::as_slice);
         let jobs = jobs::replay(plan, task, windows, &mut verdict.violations);
         parallel::check(plan, task, windows, &mut verdict.violations);
+        preemption::check(plan, task, windows, &mut verdict.violations);
         verdict.tasks.extend(jobs::judge(plan, task, &jobs, &mut verdict.violations));
         replayed.push(jobs);
     }

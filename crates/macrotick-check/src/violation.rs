@@ -54,6 +54,9 @@ pub enum Violation {
     Migrates { task: String, cpu: u32, other: u32 },
     /// A window of a task, with the lead before an ACTIVATE, starts before a window on another CPU ends.
     Parallel { task: String, cpu: u32, offset: Duration, begin: Duration, other: u32, end: Duration },
+    /// A job of a task that is not preemptible has another window after the one that ends at `end`. It starts at `next`
+    /// on CPU `other`, and `next` may be beyond the cycle.
+    Preempted { task: String, cpu: u32, end: Duration, other: u32, next: Duration },
     /// A task has windows outside the CPU to which it is pinned.
     WrongCpu { task: String, cpu: u32, pinned: u32 },
     /// A window of a task lies between a DEADLINE and the next ACTIVATE, or the task has no ACTIVATE.
@@ -175,6 +178,11 @@ impl fmt::Display for Violation {
             ),
             NoWindow { task } => write!(f, "task `{task}` has no window"),
             Migrates { task, cpu, other } => write!(f, "task `{task}` has windows on CPU {cpu} and on CPU {other}"),
+            Preempted { task, cpu, end, other, next } => write!(
+                f,
+                "task `{task}` is not preemptible: its window on CPU {cpu} ends at {end}, but the job continues at \
+                 {next} on CPU {other}"
+            ),
             Parallel { task, cpu, offset, begin, other, end } => write!(
                 f,
                 "task `{task}`: the window at {offset} on CPU {cpu} starts, including its lead, at {begin}. A window \

@@ -716,3 +716,73 @@ fn a_window_of_a_pool_is_not_over_before_its_threads_run() {
     assert!(told.len() == 1 && told[0].starts_with("pool `pool`: the window of 5us at "), "{told:?}");
     assert!(told[0].ends_with(" ends before the kernel runs its threads: at least 6us are necessary"), "{told:?}");
 }
+
+/// Makes a plan of one CPU without preemption.
+fn good_without_preemption() -> Plan {
+    let mut system = system(
+        3,
+        &Shape {
+            tasks: 12,
+            cpus: 1,
+            utilisation: 40,
+            macrotick: Duration::from_micros(1),
+            phased: 0,
+            chains: 1,
+            lead: None,
+            sync: None,
+        },
+    );
+    system.preemptible = Some(false);
+    // No job is too long for the time between two jobs of the fastest tasks.
+    system.tasks.iter_mut().for_each(|task| task.wcet = task.wcet.min(us(200)));
+    let plan = plan(&system, Solver::FoldedOccupancy).unwrap_or_else(|error| panic!("{error}"));
+    let verdict = check(&plan);
+    assert!(verdict.is_feasible(), "{verdict}");
+    assert!(plan.tables.iter().flat_map(|table| &table.windows).all(|window| window.activate && window.deadline));
+    plan
+}
+
+#[test]
+fn a_job_without_preemption_has_one_window() {
+    let original = good_without_preemption();
+    let mut cut = 0;
+    for index in 0..original.tables[0].windows.len() {
+        let mut plan = original.clone();
+        let window = at(&mut plan, 0, index);
+        if window.length < us(40) {
+            continue;
+        }
+        // The job is whole again behind a cut of nothing: its two windows touch.
+        let (task, end) = (window.task.clone(), window.end());
+        window.length -= us(20);
+        window.deadline = false;
+        let rest = fixtures::window(&task, end - us(20), us(20), "D");
+        plan.tables[0].windows.insert(index + 1, rest);
+        let expected = Violation::Preempted { task, cpu: 0, end: end - us(20), other: 0, next: end - us(20) };
+        let found = check(&plan).violations;
+        assert!(found.contains(&expected), "{found:?}");
+        cut += 1;
+    }
+    assert!(cut >= 10, "only {cut} windows were cut");
+}
+
+#[test]
+fn the_rule_of_preemption_names_task_cpus_and_times() {
+    let plan = |keys: &str, windows: &[(&str, i64, i64, &str)]| {
+        let mut plan = tiny(&["a 1ms", "b 1ms"], windows);
+        plan.system.preemptible = keys.contains("all").then_some(false);
+        plan.system.tasks[0].preemptible = keys.contains("one").then_some(keys.contains("false"));
+        plan
+    };
+    let cut = [("a", 20, 500, "A"), ("b", 1020, 1000, "AD"), ("a", 2020, 505, "D")];
+    let expected =
+        "task `a` is not preemptible: its window on CPU 0 ends at 520us, but the job continues at 2020us on \
+                    CPU 0\n";
+    for (keys, expected) in [("", ""), ("all", expected), ("one false", expected), ("all, one true", "")] {
+        assert_eq!(violations(&plan(keys, &cut)), expected, "{keys}");
+    }
+    // The job continues in the next cycle.
+    let around = [("a", 0, 505, "D"), ("b", 1020, 1000, "AD"), ("a", 9500, 500, "A")];
+    let found = violations(&plan("all", &around));
+    assert!(found.contains("ends at 10ms, but the job continues at 10ms on CPU 0\n"), "{found}");
+}

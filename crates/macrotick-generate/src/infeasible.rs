@@ -20,17 +20,20 @@ pub enum Conflict {
     Chain,
     /// Two tasks must start at the same instant on one CPU.
     Starts,
+    /// A job without preemption is longer than the time between two jobs of another task on its CPU.
+    Whole,
 }
 
 impl Conflict {
     /// All kinds.
-    pub const ALL: [Conflict; 6] = [
+    pub const ALL: [Conflict; 7] = [
         Conflict::Overload,
         Conflict::Pinned,
         Conflict::Packing,
         Conflict::Deadline,
         Conflict::Chain,
         Conflict::Starts,
+        Conflict::Whole,
     ];
 }
 
@@ -69,6 +72,13 @@ pub fn infeasible(seed: u64, conflict: Conflict) -> System {
             let path = ["x", "y", "z"].map(String::from).to_vec();
             let bound = ms(period) + part(random.between(1, 14));
             base.chains.push(Chain { reaction: Some(bound), ..Chain::named("chain", path) });
+        }
+        Conflict::Whole => {
+            // Two jobs of the fast task are at most 1.4 of its periods apart.
+            let fast = Task { cpu: Some(0), deadline: part(60), ..task("fast", part(10)) };
+            let long = Duration::from_micros(period * random.between(1405, 1500));
+            let whole = Task { cpu: Some(0), preemptible: Some(false), ..Task::named("whole", ms(period * 4), long) };
+            base.tasks.extend([fast, whole]);
         }
         Conflict::Starts => {
             let offset = Duration::from_micros(random.between(0, period * 500));

@@ -8,7 +8,7 @@ use crate::Random;
 /// The periods of the automotive benchmark of Kramer, Ziegenbein and Hamann (WATERS 2015) in milliseconds, with the
 /// share of runnables in percent. The nine periods sum to 85 %, the rest is angle-synchronous. Drawing among the nine
 /// makes their sum 100 %.
-const AUTOMOTIVE: [(i64, u64); 9] =
+pub(crate) const AUTOMOTIVE: [(i64, u64); 9] =
     [(1, 3), (2, 2), (5, 2), (10, 25), (20, 25), (50, 3), (100, 20), (200, 1), (1000, 4)];
 /// Periods in milliseconds that do not divide each other, with a short common multiple.
 const MIXED: [i64; 12] = [4, 5, 6, 8, 10, 12, 15, 20, 24, 30, 40, 60];
@@ -36,7 +36,7 @@ pub enum Jitter {
 }
 
 impl Jitter {
-    fn of(self, period: Duration) -> Option<Duration> {
+    pub(crate) fn of(self, period: Duration) -> Option<Duration> {
         match self {
             Jitter::Free => None,
             Jitter::Part(part) => Some(Duration::from_nanos(period.as_nanos() / part / 1000 * 1000)),

@@ -6,6 +6,7 @@
 
 mod anything;
 mod draw;
+mod ecu;
 pub mod feasible;
 pub mod infeasible;
 mod kinds;
@@ -13,4 +14,5 @@ mod shares;
 
 pub use anything::anything;
 pub use draw::Random;
+pub use ecu::{ecu, Unit};
 pub use kinds::{at_the_cap, independent, shared_chains, with_jitter, zero_jitter, Jitter, Size};

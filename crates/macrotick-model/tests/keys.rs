@@ -48,7 +48,7 @@ fn the_schemas_are_those_of_the_table() {
 }
 
 /// The wrong descriptions that the schema accepts, each with the reason. It must report all others.
-const TAKEN: [(&str, &str); 23] = [
+const TAKEN: [(&str, &str); 24] = [
     ("anchors", "a validator replaces them by their values"),
     ("cycle", "one time must be a multiple of others"),
     ("duplicate-key", "a validator sees one of them"),
@@ -62,6 +62,7 @@ const TAKEN: [(&str, &str); 23] = [
     ("no-table", "the key depends on another part of the description"),
     ("nothing", "one of two keys is required"),
     ("off-grid", "one time must be a multiple of another one"),
+    ("preemptible-all", "the key depends on another part of the description"),
     ("pool-windows", "the owner of a window is in another part of the description"),
     ("reservations", "the range of times under SCHED_DEADLINE depends on others"),
     ("slots", "slots depend on classes, interfaces and each other"),

@@ -204,7 +204,8 @@ impl Assignment {
         Ok(self)
     }
 
-    fn allowed<'a>(&'a self, demand: &'a Demand) -> impl Iterator<Item = usize> + 'a {
+    /// Returns the CPUs that a task may use.
+    pub fn allowed<'a>(&'a self, demand: &'a Demand) -> impl Iterator<Item = usize> + 'a {
         (0..self.cpus.len()).filter(|&cpu| demand.cpu.is_none_or(|pinned| pinned == self.cpus[cpu]))
     }
 

@@ -93,6 +93,7 @@ pub(crate) fn beside(
             common_grid: budget.period * 2,
             cpu: None,
             migrate: false,
+            preemptible: true,
         };
         jobs.add(demands.len(), &demand, budget.cpu, cycle, Duration::ZERO, (Duration::ZERO, budget.period));
         demands.push(demand);

@@ -15,10 +15,25 @@ struct Jobs {
 }
 
 impl Jobs {
-    fn new(task: usize, pieces: &[Vec<Piece>], cycle: Duration) -> Jobs {
-        let own = || pieces.iter().flatten().filter(move |piece| piece.task == task);
-        let mut reads: Vec<Duration> = own().filter(|piece| piece.activate).map(|piece| piece.start).collect();
-        let mut writes: Vec<Duration> = own().filter(|piece| piece.deadline).map(Piece::end).collect();
+    /// Returns the jobs of the tasks of all paths, by the index of the task. Other tasks have none.
+    fn all(paths: &[Vec<usize>], pieces: &[Vec<Piece>], cycle: Duration) -> Vec<Jobs> {
+        let count = paths.iter().flatten().max().map_or(0, |&last| last + 1);
+        let mut needed = vec![false; count];
+        paths.iter().flatten().for_each(|&task| needed[task] = true);
+        let mut instants: Vec<(Vec<Duration>, Vec<Duration>)> = vec![Default::default(); count];
+        for piece in pieces.iter().flatten().filter(|piece| needed.get(piece.task) == Some(&true)) {
+            let (reads, writes) = &mut instants[piece.task];
+            if piece.activate {
+                reads.push(piece.start);
+            }
+            if piece.deadline {
+                writes.push(piece.end());
+            }
+        }
+        instants.into_iter().map(|(reads, writes)| Jobs::new(reads, writes, cycle)).collect()
+    }
+
+    fn new(mut reads: Vec<Duration>, mut writes: Vec<Duration>, cycle: Duration) -> Jobs {
         reads.sort_unstable();
         writes.sort_unstable();
         let write = |read: Duration| match writes.partition_point(|&end| end <= read) {
@@ -81,8 +96,9 @@ impl Reached {
 /// Measures all bounds of all chains. `paths` has the indices of the chains' tasks.
 pub(crate) fn measure(chains: &[Chain], paths: &[Vec<usize>], pieces: &[Vec<Piece>], cycle: Duration) -> Vec<Reached> {
     let mut reached = Vec::new();
+    let all = Jobs::all(paths, pieces, cycle);
     for (index, (chain, path)) in chains.iter().zip(paths).enumerate() {
-        let jobs: Vec<Jobs> = path.iter().map(|&task| Jobs::new(task, pieces, cycle)).collect();
+        let jobs: Vec<&Jobs> = path.iter().map(|&task| &all[task]).collect();
         if let Some(bound) = chain.reaction {
             reached.push(Reached { chain: index, kind: Bound::Reaction, bound, reached: reaction(&jobs) });
         }
@@ -95,7 +111,7 @@ pub(crate) fn measure(chains: &[Chain], paths: &[Vec<usize>], pieces: &[Vec<Piec
 
 /// Returns the longest reaction time. It starts just after the first task has read, and ends with the first job of the
 /// last task that uses the next input.
-fn reaction(path: &[Jobs]) -> Duration {
+fn reaction(path: &[&Jobs]) -> Duration {
     let count = path[0].times.len() as i64;
     let follow = |index: i64| {
         let output = path[1..].iter().fold(path[0].job(index).1, |written, task| task.reading_from(written).1);
@@ -106,7 +122,7 @@ fn reaction(path: &[Jobs]) -> Duration {
 
 /// Returns the longest data age. It starts when the first task reads, and ends with the last job of the last task that
 /// uses this input.
-fn age(path: &[Jobs]) -> Duration {
+fn age(path: &[&Jobs]) -> Duration {
     let (last, before) = path.split_last().expect("a chain has tasks");
     let trace = |&(read, write): &(Duration, Duration)| {
         write - before.iter().rev().fold(read, |read, task| task.written_by(read).0)

@@ -65,9 +65,14 @@ impl Cut {
         round_up((missing.time + missing.cost).max(least), self.grid).max(quantum(self.grid))
     }
 
-    /// Returns the least length of a piece.
-    pub fn least(self, missing: Missing) -> Duration {
-        self.completing(missing).min(self.shortest)
+    /// Returns the least length of a piece of a job or a pool's budget. A job without preemption has one piece.
+    pub fn least(self, demand: &Demand, missing: Missing) -> Duration {
+        let completing = self.completing(missing);
+        if demand.preemptible {
+            completing.min(self.shortest)
+        } else {
+            completing
+        }
     }
 }
 
@@ -90,7 +95,10 @@ mod tests {
         let next = |time| Missing { time: us(time), cost: RESUMING };
         assert_eq!((cut.completing(first(100)), cut.completing(next(100))), (us(100), us(105)));
         assert_eq!((cut.completing(first(1)), cut.completing(next(1))), (us(6), us(10)));
-        assert_eq!((cut.least(next(30)), cut.least(next(100))), (us(35), us(50)));
+        let demand = |preemptible| Demand { preemptible, ..crate::demand::tests::demand() };
+        let least = |preemptible, missing| cut.least(&demand(preemptible), missing);
+        assert_eq!((least(true, next(30)), least(true, next(100))), (us(35), us(50)));
+        assert_eq!((least(false, first(30)), least(false, first(100))), (us(30), us(100)));
         let rest = first(100).behind(us(60));
         assert_eq!((rest, cut.completing(Missing { time: rest, ..next(0) })), (us(40), us(45)));
         assert_eq!(next(40).behind(us(25)), us(20));

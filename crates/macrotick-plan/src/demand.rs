@@ -32,6 +32,8 @@ pub(crate) struct Demand {
     pub cpu: Option<u32>,
     /// Whether the task may be split over several CPUs if it fits on none.
     pub migrate: bool,
+    /// Whether a job can have several windows. Otherwise it has exactly one.
+    pub preemptible: bool,
 }
 
 impl Demand {
@@ -129,6 +131,7 @@ fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {
         common_grid: common_grid(system),
         cpu: task.cpu,
         migrate: task.migrate,
+        preemptible: system.is_preemptible(task),
     })
 }
 
@@ -147,6 +150,7 @@ fn of_pool(pool: &Pool, system: &System) -> Result<Demand, PlanError> {
         common_grid: common_grid(system),
         cpu: pool.cpu,
         migrate: false,
+        preemptible: true,
     })
 }
 
@@ -159,4 +163,15 @@ fn fitting(demand: Demand) -> Result<Demand, PlanError> {
         return Err(PlanError::Grid { kind, task: demand.name, wcet, deadline });
     }
     Ok(demand)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Makes the demand of a task of 1 ms in every 10 ms.
+    pub(crate) fn demand() -> Demand {
+        let (period, wcet) = (Duration::from_millis(10), Duration::from_millis(1));
+        of_task(&Task::named("a", period, wcet), &System::named("s")).expect("it fits")
+    }
 }

@@ -120,9 +120,9 @@ impl Problem<'_> {
     }
 
     fn no_phase(&self, draft: &Draft, task: usize) -> PlanError {
-        let Demand { ref name, wcet, period, lead, .. } = self.demands[task];
+        let Demand { ref name, wcet, period, lead, preemptible, .. } = self.demands[task];
         let (cpu, others) = (draft.assignment.cpu(task), self.others(draft, task));
-        PlanError::NoPhase { task: name.clone(), cpu, wcet, period, lead, others }
+        PlanError::NoPhase { task: name.clone(), cpu, wcet, period, lead, whole: !preemptible, others }
     }
 
     pub(crate) fn no_pieces(&self, task: usize) -> PlanError {
@@ -131,8 +131,8 @@ impl Problem<'_> {
     }
 
     fn missed(&self, draft: &Draft, task: usize) -> PlanError {
-        let Demand { kind, ref name, wcet, deadline, lead, .. } = self.demands[task];
+        let Demand { kind, ref name, wcet, deadline, lead, preemptible, .. } = self.demands[task];
         let (cpu, others) = (draft.assignment.cpu(task), self.others(draft, task));
-        PlanError::Deadline { kind, task: name.clone(), cpu, wcet, deadline, lead, others }
+        PlanError::Deadline { kind, task: name.clone(), cpu, wcet, deadline, lead, whole: !preemptible, others }
     }
 }

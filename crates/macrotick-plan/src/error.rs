@@ -92,7 +92,7 @@ impl Refutation {
                 let task = tasks.iter().find(|name| system.task(name).is_some());
                 task.map_or("tasks".into(), |task| Kind::Task.place(system, task))
             }
-            Refutation::Starts { first, .. } => Kind::Task.place(system, first),
+            Refutation::Starts { first: task, .. } | Refutation::Whole { task, .. } => Kind::Task.place(system, task),
             Refutation::Chain { chain, kind, .. } => kind.place(system, chain),
         }
     }
@@ -229,7 +229,8 @@ pub enum PlanError {
     /// No phase gives all jobs of a task a start within the jitter bound and their time before the deadline.
     #[error(
         "task `{task}`: found no phase on CPU {cpu} that gives each job a start within its jitter bound and {wcet} of \
-         every {period} before its deadline{}, beside {}",
+         every {period} before its deadline{}{}, beside {}",
+        in_one_window(.whole),
         with_lead(.lead),
         list(.others)
     )]
@@ -244,13 +245,16 @@ pub enum PlanError {
         period: Duration,
         /// The lead of each job on the grid; zero if the system has none.
         lead: Duration,
+        /// Whether each job needs it in one window, because the task is not preemptible.
+        whole: bool,
         /// The tasks that were placed there before.
         others: Vec<String>,
     },
     /// A job of the task misses its deadline even under EDF, or a period of the pool has too little free time.
     #[error(
-        "{kind} `{task}`: a {} on CPU {cpu} does not get {wcet} within {deadline}{}, beside {}",
+        "{kind} `{task}`: a {} on CPU {cpu} does not get {wcet} within {deadline}{}{}, beside {}",
         if *.kind == Kind::Pool { "period" } else { "job" },
+        in_one_window(.whole),
         with_lead(.lead),
         list(.others)
     )]
@@ -267,6 +271,8 @@ pub enum PlanError {
         deadline: Duration,
         /// The lead of each job on the grid; zero if the system has none.
         lead: Duration,
+        /// Whether each job needs it in one window, because the task is not preemptible.
+        whole: bool,
         /// The other tasks and pools on that CPU.
         others: Vec<String>,
     },
@@ -447,6 +453,15 @@ fn with_lead(lead: &Duration) -> String {
     match *lead {
         Duration::ZERO => String::new(),
         lead => format!(", with a lead of {lead} for each job"),
+    }
+}
+
+/// Returns the words about a task that is not preemptible.
+fn in_one_window(whole: &bool) -> &'static str {
+    if *whole {
+        ", in one window because it is not preemptible"
+    } else {
+        ""
     }
 }
 

@@ -17,7 +17,8 @@
 //!
 //! Here, a jitter bound is planned as zero: the starts of a placed task do not vary. If there is no table, a task that
 //! may migrate is split over several CPUs ([`crate::split`]). Then the search follows ([`crate::search`]), which plans
-//! jitter bounds as they are. For a system with chains or `after`, its first trial comes before everything else.
+//! jitter bounds as they are. For a system with chains, with `after` or without preemption, its first trial comes before
+//! everything else.
 //!
 //! Sync windows are taken before anything else, on every CPU.
 //!
@@ -25,6 +26,7 @@
 //! for the others, the simulation idles. All instants remain those of windows. Pools have no lead.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use macrotick_model::{CpuTable, Duration, SyncWindow, System};
 
@@ -97,7 +99,9 @@ pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<
     let problem = Problem::new(system, cycle)?;
     refute::refute(&problem)?;
     let ordered = problem.ordered(clock);
-    let drafted = match problem.plain.edges.is_empty() && (ordered.is_none() || problem.demands.len() <= FEW) {
+    // Drafts place windows one after the other, as the search does, but eject nothing.
+    let drafts = !problem.is_rigid() && problem.plain.edges.is_empty();
+    let drafted = match drafts && (ordered.is_none() || problem.demands.len() <= FEW) {
         true => problem.drafts().map_err(Some),
         false => Err(None),
     };
@@ -178,9 +182,8 @@ impl<'a> Problem<'a> {
 
     fn new(system: &'a System, cycle: Duration) -> Result<Problem<'a>, PlanError> {
         let demands = demands(system)?;
-        let index = |name: &String| {
-            system.windowed().position(|task| task.name == *name).expect("a validated chain names tasks with windows")
-        };
+        let names: BTreeMap<&str, usize> = system.windowed().map(|task| task.name.as_str()).zip(0..).collect();
+        let index = |name: &String| *names.get(name.as_str()).expect("a validated chain names tasks with windows");
         let paths: Vec<Vec<usize>> = system.chains.iter().map(|chain| chain.path.iter().map(index).collect()).collect();
         let mut ranks = vec![usize::MAX; demands.len()];
         for path in &paths {
@@ -196,6 +199,11 @@ impl<'a> Problem<'a> {
         }
         let splitting = Splitting::none(demands.len());
         Ok(Problem { system, cycle, lead: lead(system), demands, paths, ranks, chained, graph, plain, splitting })
+    }
+
+    /// Whether all jobs start exactly periodically and have one window.
+    fn is_rigid(&self) -> bool {
+        self.demands.iter().all(|demand| !demand.preemptible && demand.jitter == Some(Duration::ZERO))
     }
 
     /// Returns the length of the shortest piece of a split job, on the grid.
@@ -495,7 +503,7 @@ impl<'a> Problem<'a> {
     pub(crate) fn gaps(&self, taken: &[Piece]) -> Vec<Gap> {
         let mut gaps = gaps(&self.busy(taken), self.cycle);
         let begun = taken.iter().filter(|piece| piece.activate && !piece.deadline);
-        let begun: std::collections::BTreeMap<Duration, usize> = begun.map(|piece| (piece.end(), piece.task)).collect();
+        let begun: BTreeMap<Duration, usize> = begun.map(|piece| (piece.end(), piece.task)).collect();
         gaps.iter_mut().for_each(|gap| gap.behind = begun.get(&gap.start).copied());
         gaps
     }

@@ -8,6 +8,8 @@
 //! Chains may share tasks, and a task may be in a chain more than once. An edge that would close a circle is left out:
 //! the value then waits for the next job.
 
+use std::collections::BTreeMap;
+
 use macrotick_model::{Duration, System};
 
 use crate::demand::Demand;
@@ -44,12 +46,12 @@ impl Graph {
             into: vec![Vec::new(); count],
             out: vec![Vec::new(); count],
         };
+        let index: BTreeMap<&str, usize> = system.windowed().map(|task| task.name.as_str()).zip(0..).collect();
         for (to, task) in system.windowed().enumerate() {
             for name in &task.after {
-                let from = system.windowed().position(|other| other.name == *name);
                 let window = demands[to].period;
                 graph.add(Edge {
-                    from: from.expect("a validated task with windows"),
+                    from: *index.get(name.as_str()).expect("a validated task with windows"),
                     to,
                     window,
                     from_lane: 0,

@@ -24,6 +24,7 @@ mod packing;
 mod phases;
 mod pieces;
 mod place;
+mod prices;
 mod refute;
 mod reserve;
 mod room;

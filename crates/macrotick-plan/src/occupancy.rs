@@ -3,6 +3,9 @@
 //! A task of period T overlaps with another window exactly where that window overlaps with it modulo T. So each
 //! distinct period has one map of busy intervals in `[0, T)`, with all placed windows. Placing a task is one walk over
 //! the free intervals of its map.
+//!
+//! Windows of longer periods can lie on each other in a fold. So the map counts the windows at each instant, and a
+//! window can be released again.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +13,42 @@ use macrotick_model::Duration;
 
 /// The busy intervals of one CPU, folded modulo each period.
 pub(crate) struct Occupancy {
-    folds: BTreeMap<Duration, Stretches>,
+    folds: BTreeMap<Duration, Cover>,
 }
 
-/// Disjoint intervals from start to end, which never touch.
-#[derive(Default)]
-struct Stretches(BTreeMap<Duration, Duration>);
+/// The number of windows at each instant: that of the key before it. Neighbouring numbers differ.
+struct Cover(BTreeMap<Duration, u32>);
 
 impl Occupancy {
     pub fn new(periods: impl Iterator<Item = Duration>) -> Self {
-        Occupancy { folds: periods.map(|period| (period, Stretches::default())).collect() }
+        let empty = || Cover(BTreeMap::from([(Duration::ZERO, 0)]));
+        Occupancy { folds: periods.map(|period| (period, empty())).collect() }
     }
 
     /// Takes `[start, start + length)` in every `every`.
     pub fn take(&mut self, start: Duration, length: Duration, every: Duration) {
-        for (&period, stretches) in &mut self.folds {
+        self.change(start, length, every, 1);
+    }
+
+    /// Releases what was taken with the same numbers.
+    pub fn release(&mut self, start: Duration, length: Duration, every: Duration) {
+        self.change(start, length, every, -1);
+    }
+
+    fn change(&mut self, start: Duration, length: Duration, every: Duration, by: i32) {
+        for (&period, cover) in &mut self.folds {
             // The images of the window in [0, period) are `step` apart.
             let step = every.gcd(period);
             if length >= step {
-                stretches.add(Duration::ZERO, period);
+                cover.change(Duration::ZERO, period, by);
                 continue;
             }
             let first = start % step;
             for image in 0..period / step {
                 let from = first + step * image;
-                stretches.add(from, (from + length).min(period));
+                cover.change(from, (from + length).min(period), by);
                 if from + length > period {
-                    stretches.add(Duration::ZERO, from + length - period);
+                    cover.change(Duration::ZERO, from + length - period, by);
                 }
             }
         }
@@ -51,54 +63,65 @@ impl Occupancy {
     /// Returns the free interval in the fold of `period` that contains `from` or is the next one after it, cut at
     /// `from`. Instants continue beyond the period; no interval crosses a multiple of it. `None` if no time is free.
     pub fn next_free(&self, period: Duration, from: Duration) -> Option<(Duration, Duration)> {
-        let stretches = &self.folds[&period];
+        let cover = &self.folds[&period];
         let turn = period * (from / period);
-        let free = stretches.next_free(from - turn, period).map(|(start, end)| (start + turn, end + turn));
+        let free = cover.next_free(from - turn, period).map(|(start, end)| (start + turn, end + turn));
         free.or_else(|| {
             let turn = turn + period;
-            stretches.next_free(Duration::ZERO, period).map(|(start, end)| (start + turn, end + turn))
+            cover.next_free(Duration::ZERO, period).map(|(start, end)| (start + turn, end + turn))
         })
     }
 }
 
-impl Stretches {
-    /// Adds `[start, end)` and merges it with the intervals that it overlaps or touches.
-    fn add(&mut self, mut start: Duration, mut end: Duration) {
-        if let Some((&before, &before_end)) = self.0.range(..=start).next_back() {
-            if before_end >= end {
-                return;
-            }
-            if before_end >= start {
-                start = before;
-            }
-        }
-        while let Some((&next, &next_end)) = self.0.range(start..=end).next() {
-            end = end.max(next_end);
-            self.0.remove(&next);
-        }
-        self.0.insert(start, end);
+impl Cover {
+    /// Returns the number of windows at an instant.
+    fn at(&self, instant: Duration) -> u32 {
+        self.0.range(..=instant).next_back().map_or(0, |(_, &count)| count)
     }
 
-    /// Returns the time from the end of the interval before `phase` to `phase`. That interval may be in the period
-    /// before. `None` if there is no interval.
+    /// Changes the number of windows in `[start, end)`, which is not empty.
+    fn change(&mut self, start: Duration, end: Duration, by: i32) {
+        for edge in [start, end] {
+            let count = self.at(edge);
+            self.0.entry(edge).or_insert(count);
+        }
+        for (_, count) in self.0.range_mut(start..end) {
+            *count = count.checked_add_signed(by).expect("only what was taken is released");
+        }
+        for edge in [start, end] {
+            let before = self.0.range(..edge).next_back().map(|(_, &count)| count);
+            if before.is_some() && before == self.0.get(&edge).copied() {
+                self.0.remove(&edge);
+            }
+        }
+    }
+
+    /// Returns the time from the end of the busy time before `phase` to `phase`. That end may be in the period before.
+    /// `None` if nothing is busy.
     fn free_before(&self, phase: Duration, limit: Duration) -> Option<Duration> {
         match self.0.range(..phase).next_back() {
-            Some((_, &end)) => Some((phase - end).max(Duration::ZERO)),
-            None => self.0.last_key_value().map(|(_, &end)| phase + limit - end),
+            Some((_, &count)) if count > 0 => return Some(Duration::ZERO),
+            Some((&from, _)) if from > Duration::ZERO => return Some(phase - from),
+            _ => {}
+        }
+        match self.0.range(..limit).next_back() {
+            Some((_, &count)) if count > 0 => Some(phase),
+            Some((&from, _)) if from > Duration::ZERO => Some(phase + limit - from),
+            _ => None,
         }
     }
 
     fn next_free(&self, from: Duration, limit: Duration) -> Option<(Duration, Duration)> {
         let mut start = from;
-        if let Some((_, &end)) = self.0.range(..=from).next_back() {
-            start = start.max(end);
+        if self.at(from) > 0 {
+            start = self.0.range(from..limit).find(|(_, &count)| count == 0).map(|(&start, _)| start)?;
         }
         if start >= limit {
             return None;
         }
-        // Intervals never touch, so at least one free macrotick is before the next one.
-        let end = self.0.range(start..).next().map_or(limit, |(&next, _)| next);
-        Some((start, end))
+        // The number changes at the next key, so the free interval ends there.
+        let next = self.0.range(start..limit).map(|(&next, _)| next).find(|&next| next > start);
+        Some((start, next.unwrap_or(limit)))
     }
 }
 
@@ -160,5 +183,32 @@ mod tests {
         let mut occupancy = Occupancy::new([us(10)].into_iter());
         occupancy.take(us(9), us(3), us(10));
         assert_eq!(occupancy.next_free(us(10), us(0)), Some((us(2), us(9))));
+    }
+
+    /// After any order of taking and releasing, free time is that of the windows that are left.
+    #[test]
+    fn what_is_released_is_free_again() {
+        let mut bits = macrotick_model::SplitMix64::new(3);
+        let mut draw = |limit: u64| (bits.bits() % limit) as i64;
+        let periods = [us(10), us(15), us(20), us(60)];
+        let mut occupancy = Occupancy::new(periods.into_iter());
+        let mut taken: Vec<(Duration, Duration, Duration)> = Vec::new();
+        for _ in 0..400 {
+            if taken.len() > 6 || (!taken.is_empty() && draw(3) == 0) {
+                let (start, length, every) = taken.swap_remove(draw(taken.len() as u64) as usize);
+                occupancy.release(start, length, every);
+            } else {
+                let every = periods[draw(4) as usize];
+                let window = (us(draw(60)), us(1 + draw(4)), every);
+                occupancy.take(window.0, window.1, window.2);
+                taken.push(window);
+            }
+            let mut again = Occupancy::new(periods.into_iter());
+            taken.iter().for_each(|&(start, length, every)| again.take(start, length, every));
+            for (period, instant) in periods.into_iter().flat_map(|period| (0..70).map(move |at| (period, us(at)))) {
+                assert_eq!(occupancy.next_free(period, instant), again.next_free(period, instant));
+                assert_eq!(occupancy.free_before(period, instant, us(9)), again.free_before(period, instant, us(9)));
+            }
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! The search for phases: one start for each task that repeats in every period, with ejection.
 //!
 //! Tasks are placed one after the other: short periods first, then in the order of the chains, then long windows
-//! first. Each goes to the first free phase after the tasks that it follows. A task without a free phase ejects the
-//! cheapest tasks in its way, and these are placed again. A task is dear if it takes much time, if it is in a chain,
-//! and if it was ejected often. So the search does not turn in circles.
+//! first. Each goes to the first free phase after the tasks that it follows; a task without chains goes to the gap that
+//! it fills best, except in the first round. A task without a free phase ejects the cheapest tasks in its way
+//! ([`crate::prices`]), and these are placed again. A task is dear if it takes much time, if it is in a chain, and if it
+//! was ejected often. So the search does not turn in circles. A round that gives up is followed by another one with
+//! another order, in which the tasks in the way come earlier.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use macrotick_model::{Duration, SplitMix64, SyncWindow};
@@ -14,11 +17,12 @@ use crate::graph::{Edge, Graph};
 use crate::occupancy::Occupancy;
 use crate::options::Clock;
 use crate::place::behind_guard;
+use crate::prices::{Prices, BLOCKED};
 
-/// The most starts that are compared on each CPU for an ejection.
-const STARTS: usize = 96;
 /// The price of a task in a chain, compared with another one.
-const IN_CHAIN: u64 = 4;
+const IN_CHAIN: i64 = 4;
+/// The number of ejections from which on a task gets no dearer. It keeps sums of prices below [`BLOCKED`].
+const DEAREST: i64 = 10_000;
 
 /// A window to place: the whole job, or its first piece.
 #[derive(Clone, Copy, Debug)]
@@ -62,22 +66,42 @@ pub(crate) struct Phases<'a> {
     pub graph: &'a Graph,
     pub macrotick: Duration,
     pub sync: Option<SyncWindow>,
-    /// The CPUs that each task may use, the best one first.
+    /// The CPUs that each task may use. The first one has room for it.
     pub allowed: &'a [Vec<usize>],
-    pub cpus: usize,
+    /// The time that each CPU has left in a cycle when each task is on its first one.
+    pub room: &'a [Duration],
+    pub cycle: Duration,
+    /// The number of rounds.
+    pub rounds: usize,
+    /// Whether the first round has draws, too.
+    pub drawn: bool,
     pub clock: &'a Clock<'a>,
+}
+
+/// The way in which a round differs from others.
+#[derive(Clone, Copy)]
+struct Round {
+    /// Whether starts keep off the common grid if possible.
+    guarded: bool,
+    /// Whether tasks without chains go to the gap that they fill best.
+    fits: bool,
+    /// Whether the order is drawn.
+    drawn: bool,
 }
 
 struct State<'a> {
     search: &'a Phases<'a>,
     items: &'a [Item],
+    round: Round,
     /// The phase of each item.
     found: Vec<Option<Phase>>,
+    /// The CPU on which each item has its time: that of its phase, or else the last one.
+    home: Vec<usize>,
+    room: Vec<Duration>,
     /// The item of each task.
-    of: Vec<Option<usize>>,
+    of: &'a [Option<usize>],
     occupancies: Vec<Occupancy>,
-    ejected: Vec<u64>,
-    random: &'a mut SplitMix64,
+    ejected: &'a mut [u64],
 }
 
 impl Phases<'_> {
@@ -86,14 +110,22 @@ impl Phases<'_> {
     pub fn run(&self, items: &[Item], patience: usize, random: &mut SplitMix64) -> Result<Vec<Phase>, Vec<usize>> {
         let mut of = vec![None; self.demands.len()];
         items.iter().enumerate().for_each(|(index, item)| of[item.task] = Some(index));
-        let periods = || items.iter().map(|item| self.demands[item.task].period);
-        let occupancies = (0..self.cpus).map(|_| self.empty(periods())).collect();
-        let (found, ejected) = (vec![None; items.len()], vec![0; items.len()]);
-        State { search: self, items, found, of, occupancies, ejected, random }.run(patience)
+        let mut ejected = vec![0; items.len()];
+        let mut found = Err(Vec::new());
+        for number in 0..self.rounds {
+            let drawn = self.drawn || number >= 2;
+            let round = Round { guarded: number == 0, fits: number % 2 == 1, drawn };
+            found = State::new(self, items, round, &of, &mut ejected).run(patience, random);
+            if found.is_ok() || self.clock.is_over() {
+                break;
+            }
+            ejected.iter_mut().for_each(|ejected| *ejected /= 2);
+        }
+        found
     }
 
-    fn empty(&self, periods: impl Iterator<Item = Duration>) -> Occupancy {
-        let mut occupancy = Occupancy::new(periods);
+    fn empty(&self, items: &[Item]) -> Occupancy {
+        let mut occupancy = Occupancy::new(items.iter().map(|item| self.demands[item.task].period));
         if let Some(SyncWindow { period, offset, length, .. }) = self.sync {
             occupancy.take(offset, length, period);
         }
@@ -101,9 +133,29 @@ impl Phases<'_> {
     }
 }
 
-impl State<'_> {
-    fn run(mut self, patience: usize) -> Result<Vec<Phase>, Vec<usize>> {
-        let mut queue: BTreeSet<(usize, usize)> = self.order().into_iter().enumerate().collect();
+impl<'a> State<'a> {
+    fn new(
+        search: &'a Phases<'a>,
+        items: &'a [Item],
+        round: Round,
+        of: &'a [Option<usize>],
+        ejected: &'a mut [u64],
+    ) -> State<'a> {
+        State {
+            search,
+            items,
+            round,
+            found: vec![None; items.len()],
+            home: items.iter().map(|item| search.allowed[item.task][0]).collect(),
+            room: search.room.to_vec(),
+            of,
+            occupancies: search.room.iter().map(|_| search.empty(items)).collect(),
+            ejected,
+        }
+    }
+
+    fn run(mut self, patience: usize, random: &mut SplitMix64) -> Result<Vec<Phase>, Vec<usize>> {
+        let mut queue: BTreeSet<(usize, usize)> = self.order(random).into_iter().enumerate().collect();
         let mut rank = vec![0; self.items.len()];
         queue.iter().for_each(|&(position, index)| rank[index] = position);
         let mut ejections = 0;
@@ -120,76 +172,92 @@ impl State<'_> {
             ejections += victims.len();
             for victim in victims {
                 self.ejected[victim] += 1;
-                self.found[victim] = None;
+                self.lift(victim);
                 queue.insert((rank[victim], victim));
             }
             // An item that ejects others was itself hard to place.
             self.ejected[index] += 1;
-            self.rebuild();
             self.put(index, phase);
         }
         Ok(self.found.into_iter().map(|phase| phase.expect("the queue is empty")).collect())
     }
 
     /// Returns the items in the order of placing.
-    fn order(&mut self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.items.len()).collect();
-        let key = |index: usize| {
-            let item = &self.items[index];
-            let demand = &self.search.demands[item.task];
-            let exact = item.starts.0 == item.starts.1;
-            (!exact, demand.period, self.search.graph.depth[item.task], std::cmp::Reverse(item.length), item.task)
-        };
-        order.sort_by_key(|&index| key(index));
-        order
+    fn order(&self, random: &mut SplitMix64) -> Vec<usize> {
+        let mut keyed: Vec<_> = (0..self.items.len())
+            .map(|index| {
+                let item = &self.items[index];
+                let demand = &self.search.demands[item.task];
+                let exact = item.starts.0 == item.starts.1;
+                let trouble = Reverse(self.ejected[index].checked_ilog2());
+                let percent = if self.round.drawn { 80 + (random.bits() % 41) as i64 } else { 100 };
+                let length = Reverse(item.length * percent);
+                (!exact, demand.period, self.search.graph.depth[item.task], trouble, length, item.task, index)
+            })
+            .collect();
+        keyed.sort_unstable();
+        keyed.into_iter().map(|(.., index)| index).collect()
     }
 
-    /// Returns the item, with itself as the last one, that were ejected or refused most often.
+    /// Returns the item, then the items that were ejected or refused most often.
     fn obstacles(&self, index: usize) -> Vec<usize> {
         let mut worst: Vec<usize> =
             (0..self.items.len()).filter(|&other| self.ejected[other] > 0 && other != index).collect();
-        worst.sort_by_key(|&other| (std::cmp::Reverse(self.ejected[other]), other));
+        worst.sort_by_key(|&other| (Reverse(self.ejected[other]), other));
         std::iter::once(index).chain(worst).collect()
     }
 
-    fn demand(&self, index: usize) -> &Demand {
+    fn demand(&self, index: usize) -> &'a Demand {
         &self.search.demands[self.items[index].task]
     }
 
     fn put(&mut self, index: usize, phase: Phase) {
-        let demand = &self.search.demands[self.items[index].task];
-        let (period, lead) = (demand.period, demand.lead);
+        let Demand { period, lead, .. } = *self.demand(index);
         self.occupancies[phase.cpu].take(phase.start + period - lead, phase.length + lead, period);
+        let needed = self.demand(index).per_cycle(self.search.cycle);
+        self.room[self.home[index]] += needed;
+        self.room[phase.cpu] -= needed;
+        self.home[index] = phase.cpu;
         self.found[index] = Some(phase);
     }
 
-    fn rebuild(&mut self) {
-        let periods = || self.items.iter().map(|item| self.search.demands[item.task].period);
-        self.occupancies = (0..self.search.cpus).map(|_| self.search.empty(periods())).collect();
-        for index in 0..self.items.len() {
-            if let Some(phase) = self.found[index] {
-                self.put(index, phase);
-            }
+    fn lift(&mut self, index: usize) {
+        let Demand { period, lead, .. } = *self.demand(index);
+        if let Some(phase) = self.found[index].take() {
+            self.occupancies[phase.cpu].release(phase.start + period - lead, phase.length + lead, period);
         }
     }
 
-    /// Returns the earliest and the latest start beside the placed tasks of its chains. `None` if the latest one comes
-    /// first.
+    /// Returns the CPUs with room for an item.
+    fn cpus(&self, index: usize) -> Vec<usize> {
+        let needed = self.demand(index).per_cycle(self.search.cycle);
+        let fits = |&cpu: &usize| cpu == self.home[index] || self.room[cpu] >= needed;
+        self.search.allowed[self.items[index].task].iter().copied().filter(fits).collect()
+    }
+
+    /// Returns the earliest and the latest start beside the placed tasks of its chains. The latest one can come first.
     fn range(&self, index: usize) -> (Duration, Duration) {
         let item = &self.items[index];
         let (mut from, mut to) = item.starts;
-        let phase = |task: usize| self.of[task].and_then(|other| self.found[other]);
-        for edge in self.search.graph.into(item.task) {
-            if let Some(before) = phase(edge.from) {
-                from = from.max(before.done() + self.shift(edge));
-            }
+        for (edge, before) in self.before(index) {
+            from = from.max(before.done() + self.shift(edge));
         }
-        for edge in self.search.graph.out(item.task) {
-            if let Some(then) = phase(edge.to) {
-                to = to.min(then.start - item.takes - self.shift(edge));
-            }
+        for (edge, then) in self.behind(index) {
+            to = to.min(then.start - item.takes - self.shift(edge));
         }
         (from, to)
+    }
+
+    /// Returns the edges into an item from placed ones, and their phases.
+    fn before(&self, index: usize) -> impl Iterator<Item = (&'a Edge, Phase)> + '_ {
+        let edges = self.search.graph.into(self.items[index].task).iter();
+        edges.filter_map(move |edge| Some((edge, self.found[self.of[edge.from]?]?)))
+    }
+
+    /// Returns the edges out of an item to placed ones, and their phases.
+    fn behind(&self, index: usize) -> impl Iterator<Item = (&'a Edge, Phase)> + '_ {
+        let edges = self.search.graph.out(self.items[index].task).iter();
+        edges.filter_map(move |edge| Some((edge, self.found[self.of[edge.to]?]?)))
     }
 
     /// Returns the instant of the first task's job in the window, less that of the second one's.
@@ -198,105 +266,111 @@ impl State<'_> {
         release(edge.from, edge.from_lane) - release(edge.to, edge.to_lane)
     }
 
-    /// Returns the first free phase, off the common grid if possible.
+    /// Returns a free phase, off the common grid if possible.
     fn free(&self, index: usize) -> Option<Phase> {
-        let (from, to) = self.range(index);
-        let cpus = &self.search.allowed[self.items[index].task];
-        let on = |guarded: bool| cpus.iter().find_map(|&cpu| self.free_on(index, cpu, (from, to), guarded));
-        on(true).or_else(|| on(false))
+        let range = self.range(index);
+        let cpus = self.cpus(index);
+        let on = |guarded: bool| cpus.iter().find_map(|&cpu| self.free_on(index, cpu, range, guarded));
+        self.round.guarded.then(|| on(true)).flatten().or_else(|| on(false))
     }
 
+    /// Returns the first free phase on a CPU, or the one that leaves least of its gap.
     fn free_on(&self, index: usize, cpu: usize, (from, to): (Duration, Duration), guarded: bool) -> Option<Phase> {
         let (item, demand) = (&self.items[index], self.demand(index));
         let occupancy = &self.occupancies[cpu];
+        let fits = self.round.fits && !self.search.graph.has(item.task);
+        let mut best: Option<(Duration, Duration)> = None;
         let mut from = from;
         while from <= to {
-            let (free, end) = occupancy.next_free(demand.period, from)?;
+            let Some((free, end)) = occupancy.next_free(demand.period, from) else { break };
             let start = free + demand.lead - occupancy.free_before(demand.period, free, demand.lead);
-            let start = if guarded { behind_guard(start, demand, self.search.macrotick)? } else { start };
-            if start > to {
-                return None;
-            }
+            let start = if guarded { behind_guard(start, demand, self.search.macrotick) } else { Some(start) };
+            let Some(start) = start.filter(|&start| start <= to) else { break };
             if start + item.length <= end {
-                return Some(Phase { cpu, start, length: item.length, takes: item.takes, whole: item.whole });
+                let left = end - free - item.length;
+                if best.is_none_or(|(least, _)| left < least) {
+                    best = Some((left, start));
+                }
+                if !fits || left == Duration::ZERO {
+                    break;
+                }
             }
             from = end.max(start);
         }
-        None
+        best.map(|(_, start)| self.phase(index, cpu, start))
+    }
+
+    fn phase(&self, index: usize, cpu: usize, start: Duration) -> Phase {
+        let Item { length, takes, whole, .. } = self.items[index];
+        Phase { cpu, start, length, takes, whole }
     }
 
     /// Returns the phase with the cheapest conflicts to eject, and these items.
-    fn cheapest(&mut self, index: usize) -> Option<(Phase, Vec<usize>)> {
-        let item = self.items[index];
-        // The chain does not bind an ejection: tasks in the wrong order are ejected as well.
-        let (from, to) = (self.range(index).0.min(item.starts.1), item.starts.1);
-        let mut best: Option<(u64, Phase, Vec<usize>)> = None;
-        for &cpu in &self.search.allowed[item.task] {
-            for start in self.starts(index, cpu, from, to) {
-                let phase = Phase { cpu, start, length: item.length, takes: item.takes, whole: item.whole };
-                let Some(victims) = self.conflicts(index, &phase) else { continue };
-                let price = victims.iter().map(|&victim| self.price(victim)).sum();
-                if best.as_ref().is_none_or(|(least, ..)| price < *least) {
-                    best = Some((price, phase, victims));
-                }
+    fn cheapest(&self, index: usize) -> Option<(Phase, Vec<usize>)> {
+        let mut best: Option<(i64, Phase)> = None;
+        for cpu in self.cpus(index) {
+            let Some((price, start)) = self.prices(index, cpu).cheapest() else { continue };
+            if best.as_ref().is_none_or(|&(least, _)| price < least) {
+                best = Some((price, self.phase(index, cpu, start)));
             }
         }
-        best.map(|(_, phase, victims)| (phase, victims))
+        best.map(|(_, phase)| (phase, self.conflicts(index, &phase)))
     }
 
-    /// Returns starts to compare: the first one, and those directly behind or before other windows.
-    fn starts(&mut self, index: usize, cpu: usize, from: Duration, to: Duration) -> Vec<Duration> {
-        let (period, lead, length) = (self.demand(index).period, self.demand(index).lead, self.items[index].length);
-        let mut starts = vec![from, to];
+    /// Returns the prices of all starts on a CPU. Tasks in the wrong order are ejected as well as those in the way.
+    fn prices(&self, index: usize, cpu: usize) -> Prices {
+        let (item, demand) = (&self.items[index], self.demand(index));
+        let mut prices = Prices::new(item.starts, self.search.macrotick);
+        // No window crosses a multiple of its period, so none crosses the end of the cycle.
+        prices.add_every(BLOCKED, demand.period - item.length, demand.period, demand.period);
+        if let Some(sync) = self.search.sync {
+            let step = demand.period.gcd(sync.period);
+            prices.add_every(BLOCKED, sync.offset - item.length, sync.offset + sync.length + demand.lead, step);
+        }
         for (other, phase) in self.found.iter().enumerate() {
-            let Some(phase) = phase.filter(|phase| phase.cpu == cpu && other != index) else { continue };
-            let step = period.gcd(self.demand(other).period);
-            for instant in [phase.end() + lead, phase.start - self.demand(other).lead - length] {
-                // The first image in the range. Its other images conflict with the same window.
-                let first = from + Duration::from_nanos((instant - from).as_nanos().rem_euclid(step.as_nanos()));
-                if first <= to {
-                    starts.push(first);
-                }
-            }
+            let Some(phase) = phase.filter(|phase| phase.cpu == cpu) else { continue };
+            let against = self.demand(other);
+            let (after, before) = (phase.start - against.lead - item.length, phase.end() + demand.lead);
+            prices.add_every(self.price(other), after, before, demand.period.gcd(against.period));
         }
-        starts.sort_unstable();
-        starts.dedup();
-        while starts.len() > STARTS {
-            let drop = (self.random.bits() % starts.len() as u64) as usize;
-            starts.swap_remove(drop);
+        let (first, last) = (item.starts.0, item.starts.1 + self.search.macrotick);
+        for (edge, before) in self.before(index) {
+            prices.add(self.price_of(edge.from), first, before.done() + self.shift(edge));
         }
-        starts
+        for (edge, then) in self.behind(index) {
+            let latest = then.start - item.takes - self.shift(edge);
+            prices.add(self.price_of(edge.to), latest + self.search.macrotick, last);
+        }
+        prices
     }
 
-    /// Returns the items in the way of a phase; `None` if a sync window is.
-    fn conflicts(&self, index: usize, phase: &Phase) -> Option<Vec<usize>> {
+    /// Returns the items in the way of a phase.
+    fn conflicts(&self, index: usize, phase: &Phase) -> Vec<usize> {
         let demand = self.demand(index);
         let window = (phase.start - demand.lead, phase.length + demand.lead, demand.period);
-        if self.search.sync.is_some_and(|sync| overlap(window, (sync.offset, sync.length, sync.period))) {
-            return None;
-        }
-        let in_way = |other: &usize| {
-            let Some(found) = self.found[*other].filter(|_| *other != index) else { return false };
-            let against = self.demand(*other);
-            let theirs = (found.start - against.lead, found.length + against.lead, against.period);
-            found.cpu == phase.cpu && overlap(window, theirs) || self.wrong_order(index, phase, *other, &found)
+        let in_way = |&other: &usize| {
+            let Some(found) = self.found[other].filter(|found| found.cpu == phase.cpu) else { return false };
+            let against = self.demand(other);
+            overlap(window, (found.start - against.lead, found.length + against.lead, against.period))
         };
-        Some((0..self.items.len()).filter(in_way).collect())
-    }
-
-    fn wrong_order(&self, index: usize, phase: &Phase, other: usize, found: &Phase) -> bool {
-        let (task, against) = (self.items[index].task, self.items[other].task);
+        let mut conflicts: BTreeSet<usize> = (0..self.items.len()).filter(in_way).collect();
         let late = |edge: &Edge, first: &Phase, then: &Phase| first.done() + self.shift(edge) > then.start;
-        self.search.graph.out(task).iter().any(|edge| edge.to == against && late(edge, phase, found))
-            || self.search.graph.into(task).iter().any(|edge| edge.from == against && late(edge, found, phase))
+        let before = self.before(index).filter(|(edge, before)| late(edge, before, phase)).map(|(edge, _)| edge.from);
+        let behind = self.behind(index).filter(|(edge, then)| late(edge, phase, then)).map(|(edge, _)| edge.to);
+        conflicts.extend(before.chain(behind).filter_map(|task| self.of[task]));
+        conflicts.into_iter().collect()
     }
 
-    fn price(&self, index: usize) -> u64 {
+    fn price_of(&self, task: usize) -> i64 {
+        self.of[task].map_or(0, |index| self.price(index))
+    }
+
+    fn price(&self, index: usize) -> i64 {
         let demand = self.demand(index);
-        let share = (i128::from(demand.wcet.as_nanos()) * 10_000 / i128::from(demand.period.as_nanos())) as u64;
-        let graph = self.search.graph;
-        let chained = graph.has(self.items[index].task);
-        (10 + share) * (1 + self.ejected[index] * self.ejected[index]) * if chained { IN_CHAIN } else { 1 }
+        let share = (i128::from(demand.wcet.as_nanos()) * 10_000 / i128::from(demand.period.as_nanos())) as i64;
+        let chained = self.search.graph.has(self.items[index].task);
+        let ejected = (self.ejected[index] as i64).min(DEAREST);
+        (10 + share) * (1 + ejected * ejected) * if chained { IN_CHAIN } else { 1 }
     }
 }
 

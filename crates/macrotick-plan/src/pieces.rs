@@ -184,6 +184,7 @@ mod tests {
             common_grid: us(1000),
             cpu: None,
             migrate: true,
+            preemptible: true,
         }
     }
 

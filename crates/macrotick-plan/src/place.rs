@@ -52,7 +52,11 @@ impl Search<'_> {
         let (earliest, latest) = self.demand.starts();
         let hint = self.hint_within(earliest);
         let ranges = [(hint, latest), (earliest, latest.min(hint))];
-        let forms: &[bool] = if self.rather_whole { &[true, false] } else { &[false] };
+        let forms: &[bool] = match (self.demand.preemptible, self.rather_whole) {
+            (false, _) => &[true],
+            (true, true) => &[true, false],
+            (true, false) => &[false],
+        };
         let ranges = ranges.into_iter().filter(|(from, to)| from <= to);
         for (from, to) in ranges {
             for &whole in forms {
@@ -120,7 +124,7 @@ impl Search<'_> {
             }
             from = end;
             let missing = Missing::of(self.demand, time, !parts.is_empty());
-            if end - free < self.cut.least(missing) {
+            if end - free < self.cut.least(self.demand, missing) {
                 if parts.is_empty() {
                     return None;
                 }

@@ -4,7 +4,7 @@
 //! may still have no table.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use macrotick_model::{Chain, Duration, SplitMix64};
 
@@ -82,6 +82,24 @@ pub enum Refutation {
         /// The shortest window.
         apart: Duration,
     },
+    /// A job of a task without preemption finds no time in a row beside the jobs of another task on its CPU.
+    #[error(
+        "task `{task}` is not preemptible and takes {wcet}, but beside `{other}` on one CPU at most {free} are free in \
+         a row{}",
+        with_leads(.leads)
+    )]
+    Whole {
+        /// The task without preemption.
+        task: String,
+        /// The time of its job.
+        wcet: Duration,
+        /// The other task.
+        other: String,
+        /// The longest time that the jobs of the other task leave, without leads.
+        free: Duration,
+        /// The leads of both tasks.
+        leads: Duration,
+    },
     /// A chain cannot keep its bound in any table.
     #[error("chain `{chain}`: the bound on the {kind} is {bound}, but no table has less than {least}: {reason}")]
     Chain {
@@ -100,7 +118,7 @@ pub enum Refutation {
 
 /// Looks for a proof.
 pub(crate) fn refute(problem: &Problem) -> Result<(), PlanError> {
-    let refuted = chains(problem).or_else(|| starts(problem)).or_else(|| pinned(problem));
+    let refuted = chains(problem).or_else(|| starts(problem)).or_else(|| whole(problem)).or_else(|| pinned(problem));
     if let Some(refutation) = refuted {
         return Err(PlanError::Impossible(refutation));
     }
@@ -168,6 +186,59 @@ fn starts(problem: &Problem) -> Option<Refutation> {
         }
     }
     None
+}
+
+/// Proves that a job without preemption is too long for the time between the jobs of another task on the same CPU.
+fn whole(problem: &Problem) -> Option<Refutation> {
+    (0..problem.system.cpus.len()).find_map(|cpu| {
+        let here = |demand: &&Demand| only_cpu(problem, demand) == Some(cpu);
+        let here: Vec<&Demand> = problem.demands.iter().filter(here).collect();
+        between_jobs(&here).or_else(|| on_phases(&here))
+    })
+}
+
+/// Compares the longest job with the least time between two jobs of another task.
+///
+/// A job ends its wcet after its start at the earliest, and the next one starts so much before its deadline at the
+/// latest. With a jitter bound, starts are closer to each other. A preemptible job can also leave time within itself.
+fn between_jobs(tasks: &[&Demand]) -> Option<Refutation> {
+    let free = |demand: &Demand| {
+        let Demand { period, wcet, deadline, .. } = *demand;
+        let between = period + deadline - wcet * 2;
+        let between = demand.jitter.map_or(between, |jitter| between.min(period + jitter - wcet));
+        let within = if demand.preemptible { deadline - wcet } else { Duration::ZERO };
+        between.max(within)
+    };
+    let mut longest: Vec<&Demand> = tasks.iter().filter(|demand| !demand.preemptible).copied().collect();
+    longest.sort_by_key(|demand| (Reverse(demand.wcet + demand.lead), &demand.name));
+    let mut tightest: Vec<&Demand> = tasks.iter().filter(|demand| !demand.is_pool()).copied().collect();
+    tightest.sort_by_key(|demand| (free(demand) - demand.lead, &demand.name));
+    // One of both pairs is in the way, if any is: a task is not in its own way.
+    let pairs = longest.iter().take(2).flat_map(|task| tightest.iter().take(2).map(move |other| (*task, *other)));
+    pairs.filter(|(task, other)| task.name != other.name).find_map(|(task, other)| too_long(task, other, free(other)))
+}
+
+/// Compares the longest jobs of tasks that start exactly periodically. Such windows must be disjoint modulo the common
+/// divisor of their periods.
+fn on_phases(tasks: &[&Demand]) -> Option<Refutation> {
+    let mut longest: BTreeMap<Duration, Vec<&Demand>> = BTreeMap::new();
+    let exact = |demand: &&&Demand| !demand.preemptible && demand.jitter == Some(Duration::ZERO);
+    for demand in tasks.iter().filter(exact).copied() {
+        let of = longest.entry(demand.period).or_default();
+        of.push(demand);
+        of.sort_by_key(|demand| (Reverse(demand.wcet), &demand.name));
+        of.truncate(2);
+    }
+    let all: Vec<&Demand> = longest.into_values().flatten().collect();
+    let mut pairs =
+        all.iter().enumerate().flat_map(|(index, task)| all[..index].iter().map(move |other| (*task, *other)));
+    pairs.find_map(|(task, other)| too_long(task, other, task.period.gcd(other.period) - other.wcet))
+}
+
+fn too_long(task: &Demand, other: &Demand, free: Duration) -> Option<Refutation> {
+    let leads = task.lead + other.lead;
+    let (name, other) = (task.name.clone(), other.name.clone());
+    (task.wcet + leads > free).then(|| Refutation::Whole { task: name, wcet: task.wcet, other, free, leads })
 }
 
 /// Proves that a CPU is overloaded by the tasks that can use no other one.
@@ -328,6 +399,14 @@ fn packing(problem: &Problem) -> Option<Refutation> {
     tasks.sort_unstable();
     let tasks = tasks.into_iter().map(|task| problem.demands[task].name.clone()).collect();
     Some(Refutation::Packing { tasks, cpus, capacity, cycle: problem.cycle })
+}
+
+/// Returns the words about leads.
+fn with_leads(leads: &Duration) -> String {
+    match *leads {
+        Duration::ZERO => String::new(),
+        leads => format!(", and their leads take {leads}"),
+    }
 }
 
 /// Returns the names, as in a sentence.

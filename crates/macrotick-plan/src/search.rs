@@ -59,10 +59,13 @@ impl Results {
 }
 
 impl Problem<'_> {
-    /// Returns the pieces of the trial without draws, for a system with chains or `after`.
+    /// Returns the pieces of the trial without draws, for a system with chains, with `after`, or without preemption.
     pub(crate) fn ordered(&self, clock: &Clock) -> Option<Vec<Vec<Piece>>> {
+        if self.graph.edges.is_empty() && self.demands.iter().all(|demand| demand.preemptible) {
+            return None;
+        }
         let random = SplitMix64::new(clock.options.seed);
-        let trial = Trial::new(self, Manner::of(0), random).ok().filter(|_| !self.graph.edges.is_empty())?;
+        let trial = Trial::new(self, Manner::of(0), random).ok()?;
         // Without regard to the bounds first: bounds that are as short as the times of a plan then have this plan.
         let shortest = trial.clone().shortest(clock).filter(|pieces| trial.worst(pieces).is_none());
         shortest.or_else(|| trial.clone().bounded().run(clock).ok())

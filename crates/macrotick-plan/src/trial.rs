@@ -36,6 +36,9 @@ const SHORTER: i64 = 24;
 const SHORTENED_JOBS: i64 = 60_000;
 /// The number of ejections for each task with a phase.
 const PATIENCE: usize = 12;
+/// The rounds of the search for phases, before tasks are cut and if none can be cut.
+const CUTTING_ROUNDS: usize = 2;
+const ROUNDS: usize = 12;
 
 /// The way in which a trial differs from others.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +49,8 @@ pub(crate) struct Manner {
     chained: bool,
     /// Whether tasks of chains get a phase, too.
     phased: bool,
+    /// Whether tasks without preemption get a phase, too.
+    firm: bool,
     /// Jitter bounds below this part of the period are planned as zero.
     part: i64,
     /// Whether all tasks with a phase are cut from the beginning.
@@ -58,6 +63,7 @@ impl Manner {
             drawn: number >= 4,
             chained: number % 4 != 3,
             phased: number % 4 == 1,
+            firm: number % 2 == 1,
             part: [i64::MAX, 15, i64::MAX, 8][(number % 4) as usize],
             cut: number % 4 == 2,
         }
@@ -91,6 +97,8 @@ pub(crate) struct Trial<'a> {
     delays: Vec<Duration>,
     /// The release of tasks with a jitter bound and without an offset.
     releases: Vec<Duration>,
+    /// Whether a task without preemption gets a phase because it missed.
+    firm: Vec<bool>,
     /// Whether only the first piece of a task gets a phase.
     cut: Vec<bool>,
     /// The expected time to the end of such a task's job, in percent of its wcet.
@@ -120,6 +128,7 @@ impl<'a> Trial<'a> {
             limits: demands.iter().map(first_limit).collect(),
             delays: vec![Duration::ZERO; count],
             releases: vec![Duration::ZERO; count],
+            firm: vec![false; count],
             cut: vec![false; count],
             stretch: vec![stretch; count],
             phases: vec![None; count],
@@ -243,6 +252,7 @@ impl<'a> Trial<'a> {
         let demand = self.demand(task);
         match demand.jitter {
             _ if self.manner.phased && self.problem.chained[task] => true,
+            _ if !demand.preemptible && (self.manner.firm || self.firm[task]) => true,
             None => false,
             Some(Duration::ZERO) => true,
             Some(jitter) => demand.period > jitter.checked_mul(self.manner.part).unwrap_or(demand.period),
@@ -256,16 +266,20 @@ impl<'a> Trial<'a> {
         }
         let tasks: Vec<usize> = (0..self.problem.demands.len()).filter(|&task| self.has_phase(task)).collect();
         loop {
-            let heads = self.heads();
-            let items: Vec<Item> = tasks.iter().map(|&task| self.item(task, heads[task])).collect();
+            let (heads, lasts) = (self.heads(), self.lasts());
+            let items: Vec<Item> = tasks.iter().map(|&task| self.item(task, heads[task], lasts[task])).collect();
             let allowed: Vec<Vec<usize>> = (0..self.problem.demands.len()).map(|task| self.allowed(task)).collect();
+            let can_be_cut = tasks.iter().any(|&task| self.can_be_cut(task));
             let search = Phases {
                 demands: &self.problem.demands,
                 graph: self.graph(),
                 macrotick: self.problem.system.macrotick,
                 sync: self.problem.system.sync(),
                 allowed: &allowed,
-                cpus: self.assignment.len(),
+                room: &self.assignment.free(),
+                cycle: self.problem.cycle,
+                rounds: if can_be_cut { CUTTING_ROUNDS } else { ROUNDS },
+                drawn: self.manner.drawn,
                 clock,
             };
             match search.run(&items, PATIENCE * items.len(), &mut self.random) {
@@ -297,7 +311,8 @@ impl<'a> Trial<'a> {
     }
 
     fn can_be_cut(&self, task: usize) -> bool {
-        !self.cut[task] && self.demand(task).needed > self.first_piece() * 2
+        let demand = self.demand(task);
+        demand.preemptible && !self.cut[task] && demand.needed > self.first_piece() * 2
     }
 
     /// Returns the length of a first piece that is laid out alone.
@@ -321,6 +336,21 @@ impl<'a> Trial<'a> {
         heads
     }
 
+    /// Returns the latest start of each task's job 0 from which the tasks behind it can still be in time.
+    fn lasts(&self) -> Vec<Duration> {
+        let latest = |task: usize| {
+            let demand = self.demand(task);
+            demand.starts().1.min(demand.release() + self.limits[task] - demand.wcet)
+        };
+        let mut lasts: Vec<Duration> = (0..self.problem.demands.len()).map(latest).collect();
+        for edge in self.graph().edges.iter().rev() {
+            let (from, to) = (self.demand(edge.from), self.demand(edge.to));
+            let shift = from.period * edge.from_lane - to.period * edge.to_lane;
+            lasts[edge.from] = lasts[edge.from].min(lasts[edge.to] - from.wcet - shift);
+        }
+        lasts
+    }
+
     /// Returns the expected time from the start to the end of a job that may be cut.
     fn takes(&self, task: usize) -> Duration {
         let grid = self.problem.system.macrotick;
@@ -328,12 +358,12 @@ impl<'a> Trial<'a> {
         takes - takes % grid
     }
 
-    fn item(&self, task: usize, head: Duration) -> Item {
+    fn item(&self, task: usize, head: Duration, last: Duration) -> Item {
         let demand = self.demand(task);
         let (earliest, latest) = demand.starts();
         let earliest = (earliest + head).min(latest);
         if !self.cut[task] {
-            let latest = latest.min(demand.release() + self.limits[task] - demand.wcet).max(earliest);
+            let latest = last.max(earliest);
             return Item { task, length: demand.wcet, starts: (earliest, latest), takes: demand.wcet, whole: true };
         }
         let length = self.first_piece();
@@ -347,11 +377,12 @@ impl<'a> Trial<'a> {
         Item { task, length, starts: (earliest, latest.max(earliest)), takes, whole: false }
     }
 
-    /// Returns the CPUs that a task with a phase may use: its own, then others with room.
+    /// Returns the CPUs that a task with a phase may use: its own, then the others, the emptiest first.
     fn allowed(&self, task: usize) -> Vec<usize> {
         let own = self.assignment.of[task];
-        let mut others: Vec<usize> = self.assignment.with_room(task, self.demand(task)).collect();
-        others.retain(|&cpu| cpu != own);
+        let mut others: Vec<usize> = self.assignment.allowed(self.demand(task)).filter(|&cpu| cpu != own).collect();
+        let free = self.assignment.free();
+        others.sort_by_key(|&cpu| (Reverse(free[cpu]), cpu));
         std::iter::once(own).chain(others).collect()
     }
 
@@ -526,6 +557,11 @@ impl<'a> Trial<'a> {
             self.limits[task] += Duration::from_nanos(half);
             return true;
         }
+        if !demand.preemptible && !self.has_phase(task) && self.draw(4) > 0 {
+            self.firm[task] = true;
+            self.is_placed = false;
+            return true;
+        }
         let chosen = demand.jitter.is_some() && demand.offset.is_none() && self.phases[task].is_none();
         // Tasks that wait for each other count their jobs from the same instant.
         if chosen && !self.problem.graph.has(task) && self.draw(3) > 0 {
@@ -589,15 +625,15 @@ impl<'a> Trial<'a> {
     }
 
     fn no_phase(&self, task: usize) -> PlanError {
-        let Demand { ref name, wcet, period, lead, .. } = *self.demand(task);
+        let Demand { ref name, wcet, period, lead, preemptible, .. } = *self.demand(task);
         let (cpu, others) = (self.assignment.cpu(task), self.others(task));
-        PlanError::NoPhase { task: name.clone(), cpu, wcet, period, lead, others }
+        PlanError::NoPhase { task: name.clone(), cpu, wcet, period, lead, whole: !preemptible, others }
     }
 
     fn missed(&self, task: usize) -> PlanError {
-        let Demand { kind, ref name, wcet, deadline, lead, .. } = *self.demand(task);
+        let Demand { kind, ref name, wcet, deadline, lead, preemptible, .. } = *self.demand(task);
         let (cpu, others) = (self.assignment.cpu(task), self.others(task));
-        PlanError::Deadline { kind, task: name.clone(), cpu, wcet, deadline, lead, others }
+        PlanError::Deadline { kind, task: name.clone(), cpu, wcet, deadline, lead, whole: !preemptible, others }
     }
 }
 

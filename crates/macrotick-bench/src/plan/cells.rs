@@ -3,7 +3,7 @@
 use std::time::Duration as WallTime;
 
 use macrotick_generate::infeasible::{infeasible, Conflict};
-use macrotick_generate::{at_the_cap, feasible, shared_chains, with_jitter, zero_jitter, Jitter, Size};
+use macrotick_generate::{at_the_cap, ecu, feasible, shared_chains, with_jitter, zero_jitter, Jitter, Size, Unit};
 use macrotick_model::System;
 
 use crate::kit::scale::Scale;
@@ -59,9 +59,39 @@ pub fn cells(scale: Scale) -> Vec<Cell> {
         let name = format!("harmonic, 60 tasks, one CPU, {load} %");
         cells.push(cell(name, 10, Box::new(move |seed| feasible::harmonic(seed, 60, load))));
     }
+    cells.extend(without_preemption(scale));
     for conflict in Conflict::ALL {
         let name = format!("infeasible, {}", format!("{conflict:?}").to_lowercase());
         cells.push(Cell { count: scale.of(200, 2), ..cell(name, 1, Box::new(move |seed| infeasible(seed, conflict))) });
+    }
+    cells
+}
+
+/// Returns the rows without preemption.
+fn without_preemption(scale: Scale) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    let mut add = |name: String, count: u64, seconds: u64, system: Box<dyn Fn(u64) -> System>| {
+        cells.push(Cell { name, count, limit: WallTime::from_secs(seconds), system });
+    };
+    let zero = || (Jitter::Zero, "zero jitter");
+    for &number in scale.of(&[1, 2, 3, 4, 5][..], &[3][..]) {
+        for &permille in scale.of(&[800, 850, 900, 940][..], &[900][..]) {
+            for (jitter, word) in scale.of(vec![zero(), (Jitter::Part(5), "jitter p/5")], vec![zero()]) {
+                let name = format!("control unit, set {number}, {word}, {} %", permille / 10);
+                let system = move |seed| ecu(seed, Unit::set(number), permille, jitter);
+                add(name, scale.of(20, 1), 2, Box::new(system));
+            }
+        }
+    }
+    let engine = |seed| ecu(seed, Unit::engine(), 896, Jitter::Zero);
+    add("engine control unit, zero jitter, 89.6 %".into(), scale.of(5, 1), 5, Box::new(engine));
+    for &kind in scale.of(&feasible::HARD[..], &feasible::HARD[..1]) {
+        for &(permille, seconds) in scale.of(&[(986, 1), (990, 1), (1000, 10)][..], &[(990, 1)][..]) {
+            let (periods, factor) = kind;
+            let load = f64::from(permille) / 10.0;
+            let name = format!("harmonic and full, {periods} periods, factor {factor}, {load} %");
+            add(name, scale.of(200, 2), seconds, Box::new(move |seed| feasible::full(seed, kind, permille)));
+        }
     }
     cells
 }

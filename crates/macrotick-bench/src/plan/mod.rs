@@ -31,6 +31,13 @@ fifth or a tenth of the period. Jobs can be preempted.
 * **at the cap**: tasks that fill their CPUs to 95 %, which is all that the kernel gives to windows. The description \
 does not tell which task belongs to which CPU.
 * **harmonic**: tasks without jitter that were cut out of a full table of one CPU. A plan without preemption exists.
+* **control unit**: tasks on three cores that send messages to each other, without preemption. Set 5 has 500 tasks \
+and about 2000 activities, the engine control unit about 10 900. Each message takes a window on the port of the \
+receiver's core. The load is that of each core. The data age of a chain is at most its period, in the engine control \
+unit two periods. The systems have the shape of those of Minaeva and others (2018), but are drawn here.
+* **harmonic and full**: tasks on one CPU, without jitter and without preemption. Each period is a multiple of the next \
+shorter one. The systems are cut out of a table without gaps, then shortened to the load. The load is that of the time \
+beside sync windows, which take the part that the kernel keeps for itself.
 * **infeasible**: easy systems with one conflict. None has a plan.";
 
 /// Runs the experiment.

@@ -53,6 +53,8 @@ object! {
         "lead" lead: Option<Lead>, optional "none" = "How early the kernel starts to dispatch a job, see [The lead](#the-lead).";
         "clock" clock: Clock, or "`monotonic`" { Clock::Monotonic } = "The clock of the tables, see [The clock](#the-clock).";
         "cpus" cpus: Vec<u32> [Kind::CPUS], or "`[0]`" { vec![0] } = "CPUs that tables can use, in any order.";
+        "preemptible" preemptible: Option<bool>, optional "`true`"
+            = "The default of `preemptible` of all tasks, see [Tasks without preemption](#tasks-without-preemption).";
         "tasks" tasks: Vec<Task>, optional "none" = "The [tasks](#tasks). At most 4096, counted together with the groups that have windows.";
         "server-period" server_period: Duration [System::SERVER_PERIOD], or "`2500us`" { System::DEFAULT_SERVER_PERIOD }
             = "Period after which the kernel refills the budgets of all groups, in whole microseconds.";
@@ -137,6 +139,11 @@ impl System {
     /// Returns the task of that name.
     pub fn task(&self, name: &str) -> Option<&Task> {
         self.tasks.iter().find(|task| task.name == name)
+    }
+
+    /// Whether the table can interrupt the jobs of this task: its own key, else that of the system.
+    pub fn is_preemptible(&self, task: &Task) -> bool {
+        task.preemptible.or(self.preemptible).unwrap_or(true)
     }
 
     /// Returns the tasks that have windows, in the order of the system.

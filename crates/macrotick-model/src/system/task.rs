@@ -23,6 +23,8 @@ object! {
         "cpu" cpu: Option<u32> [Kind::Cpu], optional "the solver chooses" = "The CPU of the task, one of `cpus`.";
         "migrate" migrate: bool, optional "`false`"
             = "Whether the task can have windows on several CPUs, see [Tasks that migrate](#tasks-that-migrate). Not with `cpu`.";
+        "preemptible" preemptible: Option<bool>, optional "`preemptible` of the system"
+            = "Whether the table can interrupt jobs, see [Tasks without preemption](#tasks-without-preemption).";
         "priority" priority: Option<u8> [PRIORITY], optional "rate-monotonic"
             = "`SCHED_FIFO` priority under the backend `fifo`.";
         "on-miss" on_miss: OnMiss, or "`resume`" { OnMiss::Resume } = "Reaction to a miss, see [When a job misses](#when-a-job-misses).";

@@ -38,6 +38,7 @@ impl Rules<'_> {
             ("jitter", task.jitter.is_some()),
             ("cpu", task.cpu.is_some()),
             ("migrate", task.migrate),
+            ("preemptible", task.preemptible.is_some()),
             ("on-miss", task.on_miss != OnMiss::Resume),
             ("max-misses", task.max_misses.is_some()),
         ];

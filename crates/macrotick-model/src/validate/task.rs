@@ -48,6 +48,12 @@ impl Rules<'_> {
                 self.add(at("migrate"), &[&at("cpu")], text).hint = Some("leave out `cpu` or `migrate`".into());
             }
         }
+        if task.migrate && !self.system.is_preemptible(task) {
+            let text = format!("task `{}` may migrate, but is not preemptible: its jobs stay on one CPU", task.name);
+            let key = if task.preemptible.is_some() { at("preemptible") } else { "preemptible".into() };
+            self.add(at("migrate"), &[&key], text).hint =
+                Some("leave out `migrate`, or set `preemptible: true` for the task".into());
+        }
         self.after(path, task);
         self.known_namespace(path, task.namespace.as_deref());
         if let Some(reservation) = task.reservation() {

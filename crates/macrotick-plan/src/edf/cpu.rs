@@ -33,6 +33,9 @@ pub(crate) struct Cpu {
     /// The end of the last window.
     pub busy_until: Duration,
     pub ready: BTreeSet<Key>,
+    /// For the next job of each source: the instant by which the window before it must end. Only with tasks that are
+    /// not preemptible.
+    pub upcoming: BTreeSet<(Duration, usize)>,
     /// The next instant at which it must decide.
     pub wake: Duration,
     /// The pieces of the present cycle, counted from its start.
@@ -41,7 +44,8 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     pub fn new(busy_until: Duration) -> Cpu {
-        Cpu { gap: 0, running: None, busy_until, ready: BTreeSet::new(), wake: NEVER, pieces: Vec::new() }
+        let (ready, upcoming) = (BTreeSet::new(), BTreeSet::new());
+        Cpu { gap: 0, running: None, busy_until, ready, upcoming, wake: NEVER, pieces: Vec::new() }
     }
 
     /// Starts a cycle.

@@ -4,6 +4,9 @@
 //! on its start has the latest start as its deadline until it has started. For one CPU and no cost of cutting, this
 //! finds a table whenever there is one for these releases.
 //!
+//! A job without preemption runs to its end. It does not start if another job that is released meanwhile would then
+//! start too late: the CPU rather waits. The simulation looks only at the next job of each task, so it can miss tables.
+//!
 //! Source: Chetto, Silly, Bouchentouf: Dynamic scheduling of real-time tasks under precedence constraints. Real-Time
 //! Systems 2, 1990.
 

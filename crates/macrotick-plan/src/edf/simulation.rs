@@ -59,6 +59,10 @@ pub(super) struct Simulation<'a> {
     open: Vec<Option<Open>>,
     /// The number of cycles in which each job is complete.
     done: Vec<i64>,
+    /// Whether a task is not preemptible, so that [`Cpu::upcoming`] is necessary.
+    whole: bool,
+    /// The instants in [`Cpu::upcoming`], by source.
+    expected: Vec<Duration>,
     pub missed: Vec<usize>,
 }
 
@@ -69,7 +73,8 @@ impl<'a> Simulation<'a> {
         let cpu = |gaps: &Vec<_>| Cpu::new(busy_until(Cpu::idle_at_end(gaps, filling.cycle)));
         let first = |(index, source): (usize, &super::jobs::Source)| Reverse((jobs.all[source.first].earliest, index));
         let waits = if jobs.before.is_empty() { 0 } else { jobs.all.len() };
-        Simulation {
+        let whole = jobs.sources.iter().any(|source| !filling.demands[source.task].preemptible);
+        let mut simulation = Simulation {
             filling,
             manner,
             now: Duration::ZERO,
@@ -79,8 +84,14 @@ impl<'a> Simulation<'a> {
             released: vec![0; jobs.sources.len()],
             open: vec![None; jobs.sources.len()],
             done: vec![0; waits],
+            whole,
+            expected: vec![Duration::ZERO; jobs.sources.len()],
             missed: Vec::new(),
+        };
+        for (index, source) in jobs.sources.iter().enumerate() {
+            simulation.expect(index, source.first, 0);
         }
+        simulation
     }
 
     pub fn pieces(self) -> Vec<Vec<Piece>> {
@@ -161,8 +172,21 @@ impl<'a> Simulation<'a> {
             self.released[index] += 1;
             let next = source.first + self.released[index] % source.count;
             let turn = (self.released[index] / source.count) as i64;
+            self.expect(index, next, turn);
             self.releases.push(Reverse(((jobs.all[next].earliest + cycle * turn).max(at), index)));
         }
+    }
+
+    /// Notes the next job of a source as the one that is still to come.
+    fn expect(&mut self, index: usize, next: usize, turn: i64) {
+        if !self.whole {
+            return;
+        }
+        let latest = self.latest_before(index, next, turn);
+        let former = std::mem::replace(&mut self.expected[index], latest);
+        let upcoming = &mut self.cpus[self.filling.jobs.sources[index].cpu].upcoming;
+        upcoming.remove(&(former, index));
+        upcoming.insert((latest, index));
     }
 
     fn make_ready(&mut self, index: usize) {
@@ -282,7 +306,8 @@ impl<'a> Simulation<'a> {
         let start = self.earliest_start(cpu, index);
         if start == self.now {
             let until = waiting.lead.map_or(gap_end, |urgent| urgent.min(gap_end));
-            return self.is_worth_it(cpu, index, start, until).then_some(Choice::Run(index, waiting.lead));
+            let runs = self.is_worth_it(cpu, index, start, until) && !self.blocks(cpu, index);
+            return runs.then_some(Choice::Run(index, waiting.lead));
         }
         // A lead is useless if no window fits after it, or if the lead of a more urgent job cuts it off.
         let in_vain = lead > Duration::ZERO && !self.is_worth_it(cpu, index, start, gap_end);
@@ -307,6 +332,24 @@ impl<'a> Simulation<'a> {
         self.manner.guarded.then(guarded).flatten().unwrap_or(start)
     }
 
+    /// Whether the job would run beyond the latest start of a job that is still to come, and cannot be interrupted.
+    fn blocks(&self, cpu: usize, index: usize) -> bool {
+        if self.filling.demands[self.filling.jobs.sources[index].task].preemptible {
+            return false;
+        }
+        // The next job of the same task is never in the way of this one.
+        let urgent = self.cpus[cpu].upcoming.iter().find(|&&(_, other)| other != index);
+        let end = self.now + self.filling.cut.completing(self.missing(index, false));
+        urgent.is_some_and(|&(latest, _)| latest < end)
+    }
+
+    /// Returns the latest end of the window before a job that is still to come, so that the job can be in time.
+    fn latest_before(&self, index: usize, job: usize, turn: i64) -> Duration {
+        let (source, job) = (&self.filling.jobs.sources[index], &self.filling.jobs.all[job]);
+        let latest = job.start_by.min(job.deadline - source.needed);
+        latest + self.filling.cycle * turn - self.filling.demands[source.task].lead
+    }
+
     /// Whether the piece that ends now belongs to the job. The job then continues it.
     fn goes_on(&self, cpu: usize, index: usize) -> bool {
         let state = &self.cpus[cpu];
@@ -329,7 +372,8 @@ impl<'a> Simulation<'a> {
         if from == self.now && self.goes_on(cpu, index) {
             return true;
         }
-        until - from >= self.filling.cut.least(self.missing(index, false))
+        let demand = &self.filling.demands[self.filling.jobs.sources[index].task];
+        until - from >= self.filling.cut.least(demand, self.missing(index, false))
     }
 
     fn start(&mut self, cpu: usize, index: usize) {
@@ -347,7 +391,8 @@ impl<'a> Simulation<'a> {
             self.cpus[cpu].ready.insert(key);
             self.open[index] = Some(begun);
         }
-        let least = if goes_on { Duration::ZERO } else { self.filling.cut.least(missing) };
+        let demand = &self.filling.demands[self.filling.jobs.sources[index].task];
+        let least = if goes_on { Duration::ZERO } else { self.filling.cut.least(demand, missing) };
         let done = self.now + self.filling.cut.completing(missing);
         self.cpus[cpu].running =
             Some(Running { source: index, since: self.now, hold: self.now + least, done, activate, resumed });

@@ -1,0 +1,128 @@
+//! The price of each start of a window: what it would eject. One walk over the changes finds the cheapest start.
+
+use macrotick_model::Duration;
+
+/// The price of a start that nothing can free. It exceeds every sum of other prices.
+pub(crate) const BLOCKED: i64 = 1 << 60;
+
+/// The prices of the starts in a range.
+pub(crate) struct Prices {
+    first: Duration,
+    last: Duration,
+    /// All instants are multiples of it.
+    grid: Duration,
+    /// What every start costs.
+    base: i64,
+    /// The changes of the price, at the instants from which on they apply.
+    steps: Vec<(Duration, i64)>,
+}
+
+impl Prices {
+    /// Makes a range of free starts, both ends included.
+    pub fn new((first, last): (Duration, Duration), grid: Duration) -> Prices {
+        Prices { first, last, grid, base: 0, steps: Vec::new() }
+    }
+
+    /// Adds the price of the starts in `[from, until)`.
+    pub fn add(&mut self, price: i64, from: Duration, until: Duration) {
+        let (from, until) = (from.max(self.first), until.min(self.last + self.grid));
+        if from < until {
+            self.steps.extend([(from, price), (until, -price)]);
+        }
+    }
+
+    /// Adds the price of the starts strictly between two instants, and between their images every `step`.
+    pub fn add_every(&mut self, price: i64, after: Duration, before: Duration, step: Duration) {
+        if before - after > step {
+            self.base += price;
+            return;
+        }
+        let turns = (self.first - before).as_nanos().div_euclid(step.as_nanos()) + 1;
+        let mut shift = step * turns;
+        while after + self.grid + shift <= self.last {
+            self.add(price, after + self.grid + shift, before + shift);
+            shift += step;
+        }
+    }
+
+    /// Returns the cheapest price and the first start with it; `None` if all starts are blocked.
+    pub fn cheapest(mut self) -> Option<(i64, Duration)> {
+        self.steps.sort_unstable_by_key(|&(instant, _)| instant);
+        let mut steps = self.steps.into_iter().peekable();
+        let (mut price, mut start) = (self.base, self.first);
+        let mut best: Option<(i64, Duration)> = None;
+        loop {
+            while let Some((_, change)) = steps.next_if(|&(instant, _)| instant <= start) {
+                price += change;
+            }
+            if best.is_none_or(|(least, _)| price < least) {
+                best = Some((price, start));
+            }
+            match steps.peek() {
+                Some(&(instant, _)) if instant <= self.last => start = instant,
+                _ => return best.filter(|&(least, _)| least < BLOCKED),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_model::SplitMix64;
+
+    use super::*;
+
+    fn us(n: i64) -> Duration {
+        Duration::from_micros(n)
+    }
+
+    #[test]
+    fn the_first_of_the_cheapest_starts_is_found() {
+        let mut prices = Prices::new((us(0), us(20)), us(1));
+        prices.add(3, us(0), us(5));
+        prices.add(2, us(4), us(99));
+        prices.add(5, us(5), us(8));
+        assert_eq!(prices.cheapest(), Some((2, us(8))));
+        let mut blocked = Prices::new((us(3), us(4)), us(1));
+        blocked.add(BLOCKED, us(0), us(4));
+        blocked.add(BLOCKED, us(4), us(5));
+        assert_eq!(blocked.cheapest(), None);
+        assert_eq!(Prices::new((us(3), us(3)), us(1)).cheapest(), Some((0, us(3))));
+    }
+
+    #[test]
+    fn a_window_that_is_too_long_is_in_the_way_of_every_start() {
+        let mut prices = Prices::new((us(0), us(9)), us(1));
+        prices.add_every(7, us(2), us(7), us(5));
+        assert_eq!(prices.cheapest(), Some((0, us(2))));
+        let mut prices = Prices::new((us(0), us(9)), us(1));
+        prices.add_every(7, us(2), us(8), us(5));
+        assert_eq!(prices.cheapest(), Some((7, us(0))));
+    }
+
+    /// Every start is compared with a sum over all windows.
+    #[test]
+    fn prices_are_those_of_every_start_by_itself() {
+        let mut bits = SplitMix64::new(5);
+        let mut draw = |limit: u64| (bits.bits() % limit) as i64;
+        for _ in 0..300 {
+            let (first, step) = (draw(30), 1 + draw(12));
+            let last = first + draw(30);
+            let windows: Vec<(i64, i64, i64)> =
+                (0..4).map(|_| (1 + draw(9), draw(40), 1 + draw(step as u64))).collect();
+            let mut prices = Prices::new((us(first), us(last)), us(1));
+            for &(price, after, length) in &windows {
+                prices.add_every(price, us(after), us(after + length), us(step));
+            }
+            let within = |start: i64, after: i64, length: i64| {
+                let phase = (start - after).rem_euclid(step);
+                phase > 0 && phase < length
+            };
+            let price = |start: i64| -> i64 {
+                windows.iter().filter(|&&(_, after, length)| within(start, after, length)).map(|window| window.0).sum()
+            };
+            let expected = (first..=last).map(|start| (price(start), us(start))).min();
+            assert_eq!(prices.cheapest(), expected, "{windows:?} every {step} from {first} to {last}");
+        }
+    }
+}
