@@ -306,7 +306,7 @@ fn thread_ends() -> Check {
 }
 
 /// A random list: mostly a good one.
-fn random(choice: &mut Random) -> Taprio {
+pub(super) fn random(choice: &mut Random) -> Taprio {
     let count = 1 + choice.below(6) as usize;
     let entries: Vec<(u32, u32)> =
         (0..count).map(|_| (choice.below(4) as u32, 20_000 + choice.below(300_000) as u32)).collect();
