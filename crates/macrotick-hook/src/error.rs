@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use macrotick_analysis::servers::HostError;
+use macrotick_host::net::NoEnds;
 use macrotick_host::present::Unanalysable;
 use macrotick_host::HostFailure;
 use macrotick_model::validate::MIN_BUDGET;
@@ -205,6 +206,35 @@ pub enum AnnotationFault {
     /// Another container has the slots.
     #[error("the container in {} has these slots: no two containers share slots", .0.display())]
     SlotTaken(PathBuf),
+    /// The slots are on an interface that frames of a container do not reach.
+    #[error(
+        "the slots are on interface `{interface}`, inside network namespace `{namespace}`, which frames of containers do \
+         not pass: give the slots an interface of the host (`device` or `port`)"
+    )]
+    SlotInside {
+        /// The interface in the description.
+        interface: String,
+        /// Its namespace.
+        namespace: String,
+    },
+    /// The slots have classes with different priorities.
+    #[error("the slots have classes of different priorities ({}), and a frame has one: give them one class", list(.0))]
+    SlotPriorities(Vec<u8>),
+    /// The container has the network of the host.
+    #[error(
+        "the container has the network of the host, where its frames cannot be told from others: give it a network of \
+         its own"
+    )]
+    HostNetwork,
+    /// The container's frames do not all come through veths.
+    #[error(
+        "{0}: the frames of a container with slots enter the host through veths, such as those of a bridge network. The \
+         network must exist when the hook runs (`createRuntime`)"
+    )]
+    NoVeth(NoEnds),
+    /// The frames cannot be given their priority.
+    #[error("{0}")]
+    Unclassified(String),
     /// The table has no pool of that name.
     #[error("the installed table has no such pool{}", listing(.0))]
     NoPool(Vec<String>),
@@ -215,6 +245,10 @@ fn others(groups: &[String]) -> String {
         [] => String::new(),
         groups => format!("; it has those of {}", groups.join(", ")),
     }
+}
+
+fn list(priorities: &[u8]) -> String {
+    priorities.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn listing(pools: &[String]) -> String {

@@ -17,7 +17,7 @@
 //! | `cgroup` | the container's control group, and its files |
 //! | `binding` | the CPUs of the container, and the binding to them |
 //! | `room` | gives the budget, or explains why it does not fit |
-//! | `slot` | claims the slots of the deployment for the container's frames |
+//! | `slot` | claims the slots of the deployment, and gives the container's frames their priority |
 //! | `limits` | resource limits of the container's first process, and of its group |
 //! | [`install`] | adds the hook to engines |
 //! | [`preload`] | makes a container preload a library |
@@ -43,6 +43,7 @@ use std::io::Read;
 
 use macrotick_host::budgets::{declare, microseconds, server_period, FIFO, LEAD, PRIORITY};
 use macrotick_host::cgroup::{turn, Existing, ENTITY};
+use macrotick_host::net::slots;
 use macrotick_host::settings::{self, Held, Holder};
 use macrotick_host::{device, Undo};
 use macrotick_model::Duration;
@@ -61,6 +62,7 @@ pub fn admit(state: impl Read) -> Result<(), HookError> {
     let state = State::decode(state)?;
     if state.is_over() {
         settings::give_back_of_container(&state.id);
+        slots::release(&state.id);
         return Ok(());
     }
     let refused = |source| HookError::Refused { container: state.id.clone(), source: Box::new(source) };
@@ -116,11 +118,17 @@ impl Container<'_> {
         limits::raise(self.pid, self.limits, &mut undo)?;
         limits::bound(self.group, self.limits, &mut undo)?;
         let holder = Holder::group(self.name, self.group.path())?;
-        // A claim ends with the group, which the runtime removes if the container does not start.
-        self.slot.map_or(Ok(()), |name| slot::claim(name, self.group))?;
+        // The priority of the frames ends with this value, unless the container starts.
+        let classified = self.slot.map(|name| slot::claim(name, self.pid, self.group, &holder)).transpose()?;
         serve(&mut undo)?;
         undo.forget();
-        let held = Held::take(holder);
+        let held = match classified {
+            Some(classified) => {
+                classified.keep();
+                Held::take_with_slots(holder)
+            }
+            None => Held::take(holder),
+        };
         held.set().iter().chain(held.lacking()).for_each(|text| report::remark(text));
         held.keep();
         Ok(())

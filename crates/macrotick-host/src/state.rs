@@ -34,6 +34,9 @@ pub struct Deployed {
     /// The slots of groups on interfaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<Slot>,
+    /// The devices of these slots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slot_devices: Vec<SlotDevice>,
     /// The tasks of SCHED_DEADLINE, with their CPUs.
     #[serde(default)]
     pub reserved: Vec<Task>,
@@ -49,6 +52,23 @@ pub struct Deployed {
     pub promised: Vec<Promised>,
     /// Unusual facts about the deployment, in words.
     pub remarks: Vec<String>,
+}
+
+/// The device through which the frames of a slot leave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SlotDevice {
+    /// The group that has the slot.
+    pub group: String,
+    /// The name of the interface in the description.
+    pub interface: String,
+    /// The device.
+    pub device: String,
+    /// The network namespace of the device; absent: that of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The priority of the frames (`skb->priority`).
+    pub priority: u8,
 }
 
 /// A change, after the kernel has received its table.
@@ -182,6 +202,7 @@ mod tests {
             entities: vec!["a".into()],
             groups: Vec::new(),
             slots: Vec::new(),
+            slot_devices: Vec::new(),
             reserved: Vec::new(),
             changes: 0,
             coming: None,

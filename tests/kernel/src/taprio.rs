@@ -1,4 +1,5 @@
-//! Requests to the qdisc taprio by netlink: any attribute can have any value. See `include/uapi/linux/pkt_sched.h`.
+//! Requests to the qdisc taprio and its interface by netlink: any attribute can have any value. See
+//! `include/uapi/linux/pkt_sched.h`.
 
 use crate::sys::{self, done};
 
@@ -98,6 +99,18 @@ pub fn remove(interface: u32) -> Result<(), i32> {
     request(libc::RTM_DELQDISC, 0, interface, 0, &[])
 }
 
+/// Asks for the qdiscs of an interface, and leaves the answer unread.
+pub fn dump(interface: u32) -> Result<(), i32> {
+    send(libc::RTM_GETQDISC, libc::NLM_F_DUMP as u16, &header(interface, 0), &mut [0; 8192])
+}
+
+/// Takes an interface down, or up.
+pub fn switch(interface: u32, up: bool) -> Result<(), i32> {
+    let flag = libc::IFF_UP as u32;
+    let body = [0, interface, if up { flag } else { 0 }, flag].map(u32::to_ne_bytes).concat();
+    verdict(libc::RTM_NEWLINK, 0, &body)
+}
+
 /// Returns the number of an interface of the caller's namespace.
 pub fn index(name: &str) -> u32 {
     let name = std::ffi::CString::new(name).unwrap_or_default();
@@ -112,28 +125,43 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Returns the header of a request about the root qdisc.
+fn header(interface: u32, handle: u32) -> Vec<u8> {
+    const ROOT: u32 = 0xffff_ffff;
+    [0, interface, handle, ROOT, 0].map(u32::to_ne_bytes).concat()
+}
+
 /// Sends a request about the root qdisc, and returns the kernel's verdict.
 fn request(kind: u16, flags: u16, interface: u32, handle: u32, attributes: &[u8]) -> Result<(), i32> {
-    const ROOT: u32 = 0xffff_ffff;
-    let flags = flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
-    let mut bytes = (36 + attributes.len() as u32).to_ne_bytes().to_vec();
+    verdict(kind, flags, &[header(interface, handle), attributes.to_vec()].concat())
+}
+
+/// Sends a request, and returns the kernel's verdict.
+fn verdict(kind: u16, flags: u16, body: &[u8]) -> Result<(), i32> {
+    let mut answer = [0u8; 8192];
+    send(kind, flags | libc::NLM_F_ACK as u16, body, &mut answer)?;
+    match i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]) {
+        0 => Ok(()),
+        error => Err(-error),
+    }
+}
+
+/// Sends a request, and receives the first part of its answer.
+fn send(kind: u16, flags: u16, body: &[u8], answer: &mut [u8; 8192]) -> Result<(), i32> {
+    let flags = flags | libc::NLM_F_REQUEST as u16;
+    let mut bytes = (16 + body.len() as u32).to_ne_bytes().to_vec();
     bytes.extend([kind.to_ne_bytes(), flags.to_ne_bytes()].concat());
-    bytes.extend([1u32, 0, 0, interface, handle, ROOT, 0].map(u32::to_ne_bytes).concat());
-    bytes.extend(attributes);
+    bytes.extend([1u32, 0].map(u32::to_ne_bytes).concat());
+    bytes.extend(body);
 
     // SAFETY: plain calls on a socket of our own.
     let socket = done(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })? as i32;
     // SAFETY: reads and writes the buffers' lengths.
-    let verdict = unsafe {
-        let mut answer = [0u8; 8192];
+    unsafe {
         let sent = done(libc::send(socket, bytes.as_ptr().cast(), bytes.len(), 0) as i64);
         let received = sent.and_then(|_| done(libc::recv(socket, answer.as_mut_ptr().cast(), answer.len(), 0) as i64));
         libc::close(socket);
-        received.map(|_| i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]))
-    }?;
-    match verdict {
-        0 => Ok(()),
-        error => Err(-error),
+        received.map(drop)
     }
 }
 

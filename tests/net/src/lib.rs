@@ -4,5 +4,6 @@
 //! one line for each, `name: ok` or `name: FAILED`. The host test in `tests/` starts the guest, and requires exactly one
 //! line `ok` for every name of the same list.
 
+pub mod container;
 pub mod pair;
 pub mod scenarios;

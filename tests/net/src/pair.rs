@@ -7,7 +7,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration as WallTime;
 
-use macrotick_host::net::{Netlink, Shared, Target, Wanted};
+use macrotick_host::net::{GateClock, Netlink, Shared, Target, Wanted};
 use macrotick_host::sys::in_network_namespace;
 
 /// The port of frames that the classifier gives priority 6.
@@ -33,11 +33,13 @@ pub fn run(command: &str) -> String {
     text(&output.stdout)
 }
 
-fn namespace(name: &str) -> File {
+/// Opens a namespace.
+pub fn namespace(name: &str) -> File {
     File::open(format!("/run/netns/{name}")).expect("a namespace")
 }
 
-fn bind(namespace: &File, address: &str) -> UdpSocket {
+/// Makes a socket in a namespace, which waits for at most 20 ms.
+pub fn bind(namespace: &File, address: &str) -> UdpSocket {
     let socket = in_network_namespace(namespace, || UdpSocket::bind(address)).expect("a namespace").expect("a socket");
     socket.set_read_timeout(Some(WallTime::from_millis(20))).expect("a time limit");
     socket
@@ -84,6 +86,12 @@ impl Pair {
             self.sender.send_to(&[7; 40], ("10.0.0.2", port)).expect("a frame is sent");
         }
         (self.control_arrives(), self.rest.recv(&mut [0; 64]).is_ok())
+    }
+
+    /// Returns the instant of `CLOCK_MONOTONIC` at which a frame for a port arrives; `None`: none does within 20 ms.
+    pub fn arrival(&self, port: u16) -> Option<i64> {
+        let socket = if port == CONTROL { &self.control } else { &self.rest };
+        socket.recv(&mut [0; 64]).ok().map(|_| self.kernel.borrow().now(GateClock::Monotonic))
     }
 
     /// Whether a frame for the control port arrives within 20 ms.

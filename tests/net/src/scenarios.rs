@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use macrotick_host::net::slots::{classify, release};
 use macrotick_host::net::{
     gate_thread, pending, propose, restart, swap, Cbs, Classifier, Deployment, Entry, Etf, Frames, GateClock, Leaf,
-    Mapping, Mode, Neighbour, Protocol, Queues, Reason, Root, Sizes, Taprio, Tree, Wanted,
+    Mapping, Mode, Neighbour, NoEnds, Protocol, Queues, Reason, Root, Sizes, Taprio, Tree, Wanted,
 };
+use macrotick_host::sys::{in_network_namespace, sleep};
 use macrotick_model::Duration;
 
-use crate::pair::{run, Pair, CONTROL};
+use crate::container::{prepare, Container, Way};
+use crate::pair::{namespace, run, Pair, CONTROL, REST};
 
 /// A scenario by its name.
 type Named = (&'static str, fn());
 
 /// All scenarios.
-pub const ALL: [Named; 16] = [
+pub const ALL: [Named; 19] = [
     ("gates_hold_frames_and_swap", gates_hold_frames_and_swap),
     ("the_best_gates_hold_frames_and_swap", the_best_gates_hold_frames_and_swap),
     ("no_frame_passes_while_classes_change", no_frame_passes_while_classes_change),
@@ -31,6 +34,9 @@ pub const ALL: [Named; 16] = [
     ("queues_are_set_or_the_option_is_named", queues_are_set_or_the_option_is_named),
     ("gates_run_again_after_a_link_was_down", gates_run_again_after_a_link_was_down),
     ("a_closed_device_drops_and_counts", a_closed_device_drops_and_counts),
+    ("bridged_frames_of_a_container_leave_in_its_slots", bridged_frames_of_a_container_leave_in_its_slots),
+    ("routed_frames_of_a_container_leave_in_its_slots", routed_frames_of_a_container_leave_in_its_slots),
+    ("a_container_needs_veths_for_its_slots", a_container_needs_veths_for_its_slots),
 ];
 
 fn us(us: i64) -> Duration {
@@ -373,4 +379,89 @@ fn gates_run_again_after_a_link_was_down() {
     restart(&pair.kernel, "eth1").unwrap();
     assert_eq!(pair.shown(), before);
     assert_eq!(pair.arrivals(), (true, true));
+}
+
+/// The cycle of the slots. The class rest has its first half, the slot its second one.
+const SLOTS: i64 = 8_000_000;
+/// The time from a gate to the receiver.
+const PATH: i64 = 500_000;
+
+/// Whether a frame leaves in the slot, or outside of it; `None`: it does not arrive.
+fn is_in_slot(pair: &Pair, container: &Container, port: u16) -> Option<bool> {
+    container.send(port);
+    let phase = pair.arrival(port)?.rem_euclid(SLOTS);
+    // A frame that leaves at the end of its half arrives at the beginning of the other one.
+    match phase % (SLOTS / 2) < PATH {
+        true => None,
+        false => Some(phase >= SLOTS / 2),
+    }
+}
+
+/// Sends frames of two containers at many phases of the cycle. Returns the number of those that leave in the slot, and
+/// outside of it, of each container.
+fn count(pair: &Pair, vendor: &Container, bulk: &Container) -> [[u32; 2]; 2] {
+    let mut counts = [[0; 2]; 2];
+    for step in 0..40 {
+        for (count, (container, port)) in counts.iter_mut().zip([(vendor, CONTROL), (bulk, REST)]) {
+            sleep(us(step * 1700 % 8000));
+            if let Some(in_slot) = is_in_slot(pair, container, port) {
+                count[usize::from(!in_slot)] += 1;
+            }
+        }
+    }
+    println!("in the slot and outside: {counts:?}");
+    counts
+}
+
+fn slots_of_a_container(way: Way) {
+    let pair = Pair::new();
+    prepare(way);
+    let (vendor, bulk) = (Container::new("vendor", 3, way), Container::new("bulk", 4, way));
+    let part = |open| Entry { length: Duration::from_nanos(SLOTS / 2), open };
+    let list = Taprio { cycle: Duration::from_nanos(SLOTS), entries: vec![part(2), part(1)], ..gates(&REST_ONLY) };
+    let tree = Some(Tree::of(Root::Taprio { taprio: list, else_try: Vec::new() }));
+    let _gates = Deployment::make(&pair.target(Wanted { tree, ..Wanted::of("eth1") })).unwrap();
+    let outside_only = |[slot, rest]: [u32; 2]| slot == 0 && rest > 8;
+    let in_slot_only = |[slot, rest]: [u32; 2]| slot > 8 && rest == 0;
+    // Without a classifier, the priority that a container has chosen is lost.
+    assert!(count(&pair, &vendor, &bulk).into_iter().all(outside_only));
+    let before = vendor.shown();
+    let ends = vendor.ends(&pair).unwrap();
+    assert_eq!(ends, ["vvendor"]);
+    classify(&pair.kernel, &ends, 6, vendor.holder()).unwrap().keep();
+    let [of_vendor, of_bulk] = count(&pair, &vendor, &bulk);
+    assert!(in_slot_only(of_vendor) && outside_only(of_bulk));
+    // Its end.
+    in_network_namespace(&namespace("left"), || release("vendor")).unwrap();
+    assert_eq!(vendor.shown(), before);
+    assert!(count(&pair, &vendor, &bulk).into_iter().all(outside_only));
+    // A container that does not start.
+    drop(classify(&pair.kernel, &ends, 6, vendor.holder()).unwrap());
+    assert_eq!(vendor.shown(), before);
+}
+
+fn bridged_frames_of_a_container_leave_in_its_slots() {
+    slots_of_a_container(Way::Bridge);
+}
+
+fn routed_frames_of_a_container_leave_in_its_slots() {
+    slots_of_a_container(Way::Route);
+}
+
+fn a_container_needs_veths_for_its_slots() {
+    let pair = Pair::new();
+    prepare(Way::Bridge);
+    let container = Container::new("vendor", 3, Way::Bridge);
+    // Its network has not been set up.
+    run("ip netns exec vendor ip link set eth0 netns right name eth9");
+    assert_eq!(container.ends(&pair), Err(NoEnds::None));
+    run("ip netns exec right ip link set eth9 netns vendor name eth0");
+    assert_eq!(container.ends(&pair), Ok(vec!["vvendor".into()]));
+    // A veth to a third namespace.
+    run("ip -netns vendor link add net1 type veth peer name eth8 netns right");
+    assert_eq!(container.ends(&pair), Err(NoEnds::Elsewhere("net1".into())));
+    run("ip -netns vendor link del net1");
+    // A pair within the namespace leads nowhere.
+    run("ip -netns vendor link add one type veth peer name two");
+    assert_eq!(container.ends(&pair), Ok(vec!["vvendor".into()]));
 }

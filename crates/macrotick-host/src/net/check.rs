@@ -35,8 +35,9 @@ pub(super) fn check(wanted: &Wanted, present: &Present) -> Result<(), Box<Deploy
         }
         check_launch_time(&tree.root, tree.leaves.values()).map_err(|reason| refuse("set the gates", reason))?;
     }
-    let classifiers = wanted.classifiers.as_deref().unwrap_or_default();
-    check_classifiers(classifiers).map_err(|reason| refuse("set the classifiers", reason))?;
+    for (_, classifiers) in wanted.classifiers() {
+        check_classifiers(classifiers).map_err(|reason| refuse("set the classifiers", reason))?;
+    }
     if !wanted.vlan_priorities.is_empty() && present.link.vlan_priorities.is_none() {
         let kind = if present.link.kind.is_empty() { "no virtual device" } else { &present.link.kind };
         return Err(refuse("set the priorities of the VLAN", format!("it is no VLAN ({kind})")));

@@ -1,7 +1,8 @@
-//! Classifiers at egress: they give a frame its priority again, which it lost when it crossed a veth or a namespace.
+//! Classifiers: they give a frame its priority again, which it lost when it crossed a veth or a namespace.
 //!
-//! They are filters of clsact. The kernel runs them before the root qdisc, and before the frame's queue is chosen.
-//! Their preferences are numbers of our own, so that filters of others stay.
+//! They are filters of clsact. At egress the kernel runs them before the root qdisc, and before the frame's queue is
+//! chosen. At ingress it runs them before a bridge or a route takes the frame. Their preferences are numbers of our own,
+//! so that filters of others stay.
 
 use netlink_bindings::tc::{
     ActOptionsMsg, IterableActAttrs, IterableFlowerAttrs, OpGettfilterDump, OptionsMsg, PushActAttrs, Request,
@@ -13,8 +14,6 @@ use netlink_bindings::utils::{self, Pusher};
 use super::message::Message;
 use super::wanted::{Classifier, Frames, Protocol};
 
-/// The parent of filters at egress (`TC_H_CLSACT` with `TC_H_MIN_EGRESS`).
-const EGRESS: u32 = 0xffff_fff3;
 /// The preference of the first classifier. Those of the others follow.
 pub(super) const FIRST: u16 = 0x4d00;
 /// The largest number of classifiers of a device.
@@ -36,9 +35,37 @@ const FLOWER_ACTIONS: u16 = 3;
 /// The code point is in the upper six bits of the byte.
 const CODE_POINT_MASK: u8 = 0xfc;
 
-/// A filter that the kernel has at egress.
+/// A side of a device: the frames that enter this host through it, or those that leave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Ingress,
+    Egress,
+}
+
+impl Side {
+    pub const BOTH: [Side; 2] = [Side::Ingress, Side::Egress];
+
+    /// Returns the parent of filters on this side (`TC_H_CLSACT` with `TC_H_MIN_INGRESS` or `TC_H_MIN_EGRESS`).
+    pub fn parent(self) -> u32 {
+        match self {
+            Side::Ingress => 0xffff_fff2,
+            Side::Egress => 0xffff_fff3,
+        }
+    }
+
+    /// Returns the name that tc uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Ingress => "ingress",
+            Side::Egress => "egress",
+        }
+    }
+}
+
+/// A filter that the kernel has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
+    pub side: Side,
     pub preference: u16,
     protocol: u16,
     /// `None`: a deployment does not make such a filter.
@@ -151,15 +178,15 @@ fn match_words(frames: &Frames) -> String {
     text
 }
 
-fn at(index: i32, preference: u16, protocol: u16) -> Tcmsg {
+fn at(index: i32, side: Side, preference: u16, protocol: u16) -> Tcmsg {
     let info = u32::from(preference) << 16 | u32::from(protocol.to_be());
-    Tcmsg { ifindex: index, handle: HANDLE, parent: EGRESS, info, ..Default::default() }
+    Tcmsg { ifindex: index, handle: HANDLE, parent: side.parent(), info, ..Default::default() }
 }
 
 /// Adds a filter.
-pub(super) fn add(index: i32, preference: u16, filter: &Filter) -> Message {
+pub(super) fn add(index: i32, side: Side, preference: u16, filter: &Filter) -> Message {
     let frames = filter.frames();
-    let header = at(index, preference, protocol(&frames));
+    let header = at(index, side, preference, protocol(&frames));
     let mut request = Request::new().set_create().set_excl().op_newtfilter_do(&header);
     let encoder = request.encode();
     match kind(&frames) {
@@ -210,29 +237,30 @@ fn push_action(buffer: &mut Vec<u8>, attribute: u16, filter: &Filter) {
 }
 
 /// Deletes a filter.
-pub(super) fn delete(index: i32, preference: u16, filter: &Filter) -> Message {
+pub(super) fn delete(index: i32, side: Side, preference: u16, filter: &Filter) -> Message {
     let frames = filter.frames();
-    let mut request = Request::new().op_deltfilter_do(&at(index, preference, protocol(&frames)));
+    let mut request = Request::new().op_deltfilter_do(&at(index, side, preference, protocol(&frames)));
     let name = if matches!(kind(&frames), Match::All) { c"matchall" } else { c"flower" };
     request.encode().push_kind(name);
     Message::of(&request)
 }
 
-/// Asks for the filters at egress of a device.
-pub(super) fn dump(index: i32) -> Message {
-    let header = Tcmsg { ifindex: index, parent: EGRESS, ..Default::default() };
+/// Asks for the filters of a device on one side.
+pub(super) fn dump(index: i32, side: Side) -> Message {
+    let header = Tcmsg { ifindex: index, parent: side.parent(), ..Default::default() };
     Message::of(&Request::new().op_gettfilter_dump(&header))
 }
 
-/// Reads the answers of [`dump`].
+/// Reads the answers of [`dump`] for both sides.
 pub(super) fn decode(index: i32, answers: &[Vec<u8>]) -> Vec<Found> {
     answers.iter().filter_map(|answer| decode_one(index, answer)).collect()
 }
 
 fn decode_one(index: i32, answer: &[u8]) -> Option<Found> {
     let (header, attributes) = OpGettfilterDump::decode_reply(answer);
+    let side = Side::BOTH.into_iter().find(|side| side.parent() == header.parent)?;
     // The kernel first reports a preference without its filters.
-    if header.ifindex != index || header.parent != EGRESS || header.handle == 0 {
+    if header.ifindex != index || header.handle == 0 {
         return None;
     }
     let (preference, protocol) = ((header.info >> 16) as u16, u16::from_be(header.info as u16));
@@ -246,7 +274,7 @@ fn decode_one(index: i32, answer: &[u8]) -> Option<Found> {
         _ => (None, 0),
     };
     let ours = |filter: &Filter| header.handle == HANDLE && protocol == self::protocol(&filter.frames());
-    Some(Found { preference, protocol, filter: filter.filter(ours), packets })
+    Some(Found { side, preference, protocol, filter: filter.filter(ours), packets })
 }
 
 fn decode_filter<'a>(
@@ -307,9 +335,11 @@ mod tests {
         let port = Frames { protocol: Some(Protocol::Tcp), port: Some(80), ..Frames::default() };
         let frames = [samples::frames(), Frames::default(), tagged, port];
         let filters = frames.map(|frames| Filter::Classifier(Classifier { frames, priority: 6 }));
-        for filter in filters.into_iter().chain([Filter::Closed]) {
-            let found = decode(3, &[add(3, 7, &filter).payload]);
-            assert_eq!((found[0].preference, found[0].filter.as_ref()), (7, Some(&filter)));
+        for (filter, side) in
+            filters.into_iter().chain([Filter::Closed]).flat_map(|one| Side::BOTH.map(|side| (one.clone(), side)))
+        {
+            let found = decode(3, &[add(3, side, 7, &filter).payload]);
+            assert_eq!((found[0].side, found[0].preference, found[0].filter.as_ref()), (side, 7, Some(&filter)));
         }
     }
 }

@@ -14,13 +14,13 @@ use std::mem::discriminant;
 
 use super::channels::Channels;
 use super::check::check;
-use super::classifier::{Filter, CLOSED, FIRST, MAX_CLASSIFIERS};
+use super::classifier::{Filter, Side, CLOSED, FIRST, MAX_CLASSIFIERS};
 use super::fault::DeployFault;
 use super::present::Present;
 use super::qdisc::{Kind, Placed, Put, State, HANDLE, ROOT};
 use super::step::{Action, Effect, Order, Place, Step};
 use super::taprio::Running;
-use super::wanted::{GateClock, Leaf, Mode, Root, Taprio, Tree, Wanted};
+use super::wanted::{Classifier, GateClock, Leaf, Mode, Root, Taprio, Tree, Wanted};
 
 /// The step that changes a running gate list.
 pub(super) const CHANGE: &str = "change the gate list";
@@ -53,11 +53,13 @@ pub(super) fn decide(
         _ => None,
     };
     let closed_before = decision.closed_before()?;
-    let needs_clsact = wanted.classifiers.as_ref().is_some_and(|wanted| !wanted.is_empty()) || closes.is_some();
+    let needs_clsact = wanted.classifiers().any(|(_, wanted)| !wanted.is_empty()) || closes.is_some();
     if needs_clsact {
         decision.clsact()?;
     }
-    decision.classifiers()?;
+    for (side, classifiers) in wanted.classifiers() {
+        decision.classifiers(side, classifiers)?;
+    }
     if closes.is_some() && !closed_before {
         decision.close();
     }
@@ -213,7 +215,7 @@ impl Decision<'_> {
 
     /// Whether a killed deployment left the device closed.
     fn closed_before(&self) -> Result<bool, Box<DeployFault>> {
-        match self.present.filter(CLOSED) {
+        match self.present.filter(Side::Egress, CLOSED) {
             None => Ok(false),
             Some(Some(Filter::Closed)) => Ok(true),
             Some(_) => {
@@ -242,20 +244,19 @@ impl Decision<'_> {
     }
 
     /// Replaces the classifiers of an earlier deployment.
-    fn classifiers(&mut self) -> Result<(), Box<DeployFault>> {
-        let Some(wanted) = &self.wanted.classifiers else { return Ok(()) };
+    fn classifiers(&mut self, side: Side, wanted: &[Classifier]) -> Result<(), Box<DeployFault>> {
         let wanted: Vec<Filter> = wanted.iter().cloned().map(Filter::Classifier).collect();
         let mut missing = Vec::new();
         for number in 0..MAX_CLASSIFIERS {
             let (preference, new) = (FIRST + number as u16, wanted.get(number));
-            match self.present.filter(preference) {
+            match self.present.filter(side, preference) {
                 Some(Some(old)) if Some(old) == new => continue,
                 Some(Some(old)) => {
-                    let undo = self.place.add_filter(preference, old);
-                    self.send("delete an old classifier", self.place.delete_filter(preference, old), [undo]);
+                    let undo = self.place.add_filter(side, preference, old);
+                    self.send("delete an old classifier", self.place.delete_filter(side, preference, old), [undo]);
                 }
                 Some(None) => {
-                    let reason = format!("another filter at egress has preference {preference}");
+                    let reason = format!("another filter at {} has preference {preference}", side.name());
                     return Err(self.fault("set the classifiers", reason, None));
                 }
                 None => {}
@@ -263,25 +264,25 @@ impl Decision<'_> {
             missing.extend(new.map(|new| (preference, new)));
         }
         for (preference, new) in missing {
-            let undo = vec![Action::Send(self.place.delete_filter(preference, new))];
-            let step = Step::new("add a classifier", Action::Send(self.place.add_filter(preference, new)), undo);
+            let undo = vec![Action::Send(self.place.delete_filter(side, preference, new))];
+            let step = Step::new("add a classifier", Action::Send(self.place.add_filter(side, preference, new)), undo);
             self.steps.push(step.needing(new.needs()));
         }
         Ok(())
     }
 
     fn close(&mut self) {
-        let undo = vec![Action::Send(self.place.delete_filter(CLOSED, &Filter::Closed))];
-        let close = Action::Send(self.place.add_filter(CLOSED, &Filter::Closed));
+        let undo = vec![Action::Send(self.place.delete_filter(Side::Egress, CLOSED, &Filter::Closed))];
+        let close = Action::Send(self.place.add_filter(Side::Egress, CLOSED, &Filter::Closed));
         let step = Step::new("close the device", close, undo).needing(Filter::Closed.needs());
         self.steps.push(Step { effect: Effect::Closes, ..step });
     }
 
     fn open(&mut self) {
-        let undo = vec![Action::Send(self.place.add_filter(CLOSED, &Filter::Closed))];
-        let open = Action::Send(self.place.delete_filter(CLOSED, &Filter::Closed));
+        let undo = vec![Action::Send(self.place.add_filter(Side::Egress, CLOSED, &Filter::Closed))];
+        let open = Action::Send(self.place.delete_filter(Side::Egress, CLOSED, &Filter::Closed));
         self.steps.push(Step { effect: Effect::Opens, ..Step::new("open the device", open, undo) });
-        let only_to_close = self.wanted.classifiers.as_ref().is_none_or(Vec::is_empty);
+        let only_to_close = self.wanted.classifiers().all(|(_, wanted)| wanted.is_empty());
         if self.clsact && only_to_close {
             let undo = [self.place.add_clsact()];
             self.send("delete the place of classifiers", self.place.delete_clsact(), undo);

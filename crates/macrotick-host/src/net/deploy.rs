@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use macrotick_model::Duration;
 
-use super::classifier::{Filter, CLOSED, FIRST};
+use super::classifier::{self, Filter, Side, CLOSED, FIRST};
 use super::decide::{decide, leaves, Changes, CHANGE};
 use super::fault::{DeployFault, Reason};
 use super::kernel::{Refusal, Shared, ENOTSUPP};
@@ -297,7 +297,8 @@ impl Work<'_> {
     /// Returns the number of frames that the closed device has dropped.
     fn dropped(&self) -> u32 {
         let filters = present::read_filters(&mut *self.target.kernel.borrow_mut(), self.decided.before.link.index);
-        let closed = filters.unwrap_or_default().into_iter().find(|found| found.preference == CLOSED);
+        let is_it = |found: &classifier::Found| found.side == Side::Egress && found.preference == CLOSED;
+        let closed = filters.unwrap_or_default().into_iter().find(is_it);
         closed.map_or(0, |closed| closed.packets)
     }
 
@@ -407,7 +408,7 @@ fn wanted_gates(wanted: &Wanted) -> Option<&Taprio> {
 
 /// Returns the first part of the state that differs from the wanted one, in words.
 fn difference(wanted: &Wanted, mode: Option<Mode>, after: &Present) -> Option<String> {
-    if after.filter(CLOSED).is_some() {
+    if after.filter(Side::Egress, CLOSED).is_some() {
         return Some("a closed device".into());
     }
     if let Some(tree) = &wanted.tree {
@@ -435,10 +436,11 @@ fn difference(wanted: &Wanted, mode: Option<Mode>, after: &Present) -> Option<St
             (Some(_), None) => return Some("the default root qdisc".into()),
         }
     }
-    let classifiers = wanted.classifiers.iter().flatten();
-    for (preference, classifier) in (FIRST..).zip(classifiers) {
-        if after.filter(preference) != Some(Some(&Filter::Classifier(classifier.clone()))) {
-            return Some(format!("another classifier at preference {preference}"));
+    for (side, classifiers) in wanted.classifiers() {
+        for (preference, classifier) in (FIRST..).zip(classifiers) {
+            if after.filter(side, preference) != Some(Some(&Filter::Classifier(classifier.clone()))) {
+                return Some(format!("another classifier at {}, preference {preference}", side.name()));
+            }
         }
     }
     let neighbour = wanted.neighbours.iter().find(|neighbour| !after.neighbours.contains(neighbour));

@@ -11,6 +11,7 @@ use netlink_bindings::tc::{OpDelqdiscDo, OpNewqdiscDo, OptionsMsg, PushTaprioAtt
 use netlink_bindings::traits::NetlinkRequest;
 
 use super::channels::{self, Channels};
+use super::classifier::{Side, CLOSED};
 use super::kernel::{Kernel, Refusal, Shared, ENOTSUPP};
 use super::message::{Family, Message};
 use super::qdisc::{self, Put, CLSACT, ROOT};
@@ -20,7 +21,7 @@ use super::wanted::{GateClock, Mode, Taprio};
 /// The number of the device.
 pub(super) const INDEX: i32 = 3;
 
-/// The place and the handle of a qdisc.
+/// The place and the handle of a qdisc; the side and the information of a filter.
 type Spot = (u32, u32);
 /// The message for a qdisc, and the state of gates.
 type Configured = (Vec<u8>, Option<Running>);
@@ -29,8 +30,8 @@ type Configured = (Vec<u8>, Option<Running>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     qdiscs: BTreeMap<Spot, Configured>,
-    /// By preference.
-    filters: BTreeMap<u32, Vec<u8>>,
+    /// By side and preference.
+    filters: BTreeMap<Spot, Vec<u8>>,
     neighbours: BTreeMap<Vec<u8>, Vec<u8>>,
     vlan: Option<BTreeMap<u32, u8>>,
     pub queues: u32,
@@ -193,15 +194,21 @@ impl Fake {
             return Err(refusal(libc::EINVAL, "Parent Qdisc doesn't exists"));
         }
         match add {
-            true => match self.state.filters.insert(header.info, message.payload.clone()) {
+            true => match self.state.filters.insert((header.parent, header.info), message.payload.clone()) {
                 None => Ok(()),
                 Some(_) => Err(refusal(libc::EEXIST, "Filter already exists")),
             },
-            false => match self.state.filters.remove(&header.info) {
+            false => match self.state.filters.remove(&(header.parent, header.info)) {
                 Some(_) => Ok(()),
                 None => Err(refusal(libc::ENOENT, "Cannot find filter")),
             },
         }
+    }
+
+    fn dump_filters(&self, message: &Message) -> Vec<Vec<u8>> {
+        let (header, _) = OpNewqdiscDo::decode_reply(&message.payload);
+        let each = self.state.filters.iter().filter(|((side, _), _)| *side == header.parent);
+        each.map(|(_, filter)| filter.clone()).collect()
     }
 
     fn link(&self) -> Vec<u8> {
@@ -309,7 +316,7 @@ impl Kernel for Fake {
         let answers = match kind {
             libc::RTM_GETLINK => vec![self.link()],
             libc::RTM_GETQDISC => self.dump_qdiscs(),
-            libc::RTM_GETTFILTER => self.state.filters.values().cloned().collect(),
+            libc::RTM_GETTFILTER => self.dump_filters(message),
             libc::RTM_GETNEIGH => self.state.neighbours.values().cloned().collect(),
             libc::RTM_NEWQDISC => self.put_qdisc(message).map(|()| Vec::new())?,
             libc::RTM_DELQDISC => self.delete_qdisc(message).map(|()| Vec::new())?,
@@ -340,7 +347,8 @@ impl Kernel for Fake {
 impl Fake {
     /// Whether a filter drops all frames.
     pub fn closed(&self) -> bool {
-        self.state.filters.keys().any(|info| info >> 16 == u32::from(super::classifier::CLOSED))
+        let is_it = |(side, info): &Spot| *side == Side::Egress.parent() && info >> 16 == u32::from(CLOSED);
+        self.state.filters.keys().any(is_it)
     }
 
     /// Returns the mode of the gates in force.

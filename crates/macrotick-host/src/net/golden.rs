@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use macrotick_model::Duration;
 
 use super::channels::{self, Channels};
-use super::classifier::{self, Filter};
+use super::classifier::{self, Filter, Side};
 use super::message::{Family, Message};
 use super::qdisc::{self, Kind, Placed, Put};
 use super::wanted::{Classifier, Frames, Leaf, Mapping, Mode, Queues, Sizes, Taprio};
@@ -160,13 +160,13 @@ fn the_place_of_classifiers() {
 #[test]
 fn a_closed_device() {
     is(
-        &classifier::add(3, classifier::CLOSED, &Filter::Closed),
+        &classifier::add(3, Side::Egress, classifier::CLOSED, &Filter::Closed),
         "700000002c0005060000000000000000000000000300000001000000f3ffffff000301000d0001006d61746368616c6c0000\
          00003c00020038000200340001000c000100736b626564697400240002801800020000000000000000000200000000000000\
          000000000800030000000000",
     );
     is(
-        &classifier::delete(3, classifier::CLOSED, &Filter::Closed),
+        &classifier::delete(3, Side::Egress, classifier::CLOSED, &Filter::Closed),
         "340000002d0005000000000000000000000000000300000001000000f3ffffff000301000d0001006d61746368616c6c0000\
          0000",
     );
@@ -176,20 +176,25 @@ fn a_closed_device() {
 fn classifiers() {
     let with = |frames, priority| Filter::Classifier(Classifier { frames, priority });
     is(
-        &classifier::add(3, classifier::FIRST, &with(samples::frames(), 6)),
+        &classifier::add(3, Side::Egress, classifier::FIRST, &with(samples::frames(), 6)),
         "bc0000002c0005060000000000000000000000000300000001000000f3ffffff0800004d0b000100666c6f77657200008c00\
          0200050009001100000008000a000a00000108000b00ffffffff08000c000a00000208000d00ffffffff060015000fa00000\
          05004900b800000005004a00fc00000038000300340001000c000100736b6265646974002400028018000200000000000000\
          0000000000000000000000000000080003000600000008001600000000000600080008000000",
     );
     is(
-        &classifier::add(3, classifier::FIRST + 1, &with(Frames { pcp: Some(6), ..Frames::default() }, 6)),
+        &classifier::add(
+            3,
+            Side::Egress,
+            classifier::FIRST + 1,
+            &with(Frames { pcp: Some(6), ..Frames::default() }, 6),
+        ),
         "840000002c0005060000000000000000000000000300000001000000f3ffffff8100014d0b000100666c6f77657200005400\
          0200050018000600000038000300340001000c000100736b6265646974002400028018000200000000000000000000000000\
          0000000000000000080003000600000008001600000000000600080081000000",
     );
     is(
-        &classifier::add(3, classifier::FIRST + 2, &with(Frames::default(), 3)),
+        &classifier::add(3, Side::Egress, classifier::FIRST + 2, &with(Frames::default(), 3)),
         "700000002c0005060000000000000000000000000300000001000000f3ffffff0003024d0d0001006d61746368616c6c0000\
          00003c00020038000200340001000c000100736b626564697400240002801800020000000000000000000000000000000000\
          000000000800030003000000",
@@ -235,11 +240,11 @@ fn queues() {
 fn questions() {
     let hex = |message: &Message| message.payload.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert_eq!(hex(&qdisc::dump(3)), "0000000003000000000000000000000000000000");
-    assert_eq!(hex(&classifier::dump(3)), "000000000300000000000000f3ffffff00000000");
+    assert_eq!(hex(&classifier::dump(3, Side::Egress)), "000000000300000000000000f3ffffff00000000");
     assert_eq!(hex(&link::read("lo")), "00000000000000000000000000000000070003006c6f0000");
     assert_eq!(hex(&neighbour::dump()), "020000000000000000000000");
     let dump = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_DUMP) as u16;
-    for message in [qdisc::dump(3), classifier::dump(3), neighbour::dump()] {
+    for message in [qdisc::dump(3), classifier::dump(3, Side::Egress), neighbour::dump()] {
         assert_eq!(message.flags, dump);
     }
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::classifier::{CLOSED, FIRST, MAX_CLASSIFIERS};
+use super::classifier::{Found, Side, CLOSED, FIRST, MAX_CLASSIFIERS};
 use super::kernel::{Refusal, Shared};
 use super::netlink::Netlink;
 use super::present;
@@ -72,11 +72,15 @@ pub(super) fn clear(kernel: &Shared, device: &str) -> Result<(), Refusal> {
     if present.root().is_some_and(|root| root.handle == HANDLE) {
         send(&place.delete_root(HANDLE).message)?;
     }
-    let own = |preference: u16| preference == CLOSED || (FIRST..FIRST + MAX_CLASSIFIERS as u16).contains(&preference);
+    // A run has no classifiers at ingress. Those there are of containers.
+    let own = |found: &Found| {
+        let ours = FIRST..FIRST + MAX_CLASSIFIERS as u16;
+        found.side == Side::Egress && (found.preference == CLOSED || ours.contains(&found.preference))
+    };
     let mut left = present.filters.len();
     for found in &present.filters {
-        if let Some(filter) = found.filter.as_ref().filter(|_| own(found.preference)) {
-            send(&place.delete_filter(found.preference, filter).message)?;
+        if let Some(filter) = found.filter.as_ref().filter(|_| own(found)) {
+            send(&place.delete_filter(found.side, found.preference, filter).message)?;
             left -= 1;
         }
     }

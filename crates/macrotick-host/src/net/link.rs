@@ -57,6 +57,38 @@ pub(super) fn dump() -> Message {
     Message::of(&Request::new().op_getlink_dump(&Ifinfomsg::default()))
 }
 
+/// A device among all devices of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub index: i32,
+    pub name: String,
+    /// The kind of a virtual device.
+    pub kind: String,
+    pub is_loopback: bool,
+    /// The number of the other end of a veth, or of the device below.
+    pub other: i32,
+    /// The number of the namespace of that device; `None`: it is in the same one.
+    pub namespace: Option<i32>,
+}
+
+/// Reads the answers of [`dump`].
+pub(super) fn decode_list(answers: &[Vec<u8>]) -> Vec<Listed> {
+    let one = |answer: &Vec<u8>| {
+        let (header, attributes) = OpGetlinkDump::decode_reply(answer);
+        let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        let kind = attributes.get_linkinfo().and_then(|info| info.get_kind());
+        Listed {
+            index: header.ifi_index,
+            name: attributes.get_ifname().map_or(String::new(), text),
+            kind: kind.map_or(String::new(), text),
+            is_loopback: header.ifi_flags & libc::IFF_LOOPBACK as u32 != 0,
+            other: attributes.get_link().map_or(0, |index| index as i32),
+            namespace: attributes.get_link_netnsid().ok(),
+        }
+    };
+    answers.iter().map(one).collect()
+}
+
 /// Finds the VLAN of a device in the answers of [`dump`].
 pub(super) fn decode_vlan(answers: &[Vec<u8>], below: i32, vlan: u16) -> Option<String> {
     answers.iter().find_map(|answer| {

@@ -25,6 +25,7 @@
 //! | `present`, `check`, `decide`, `step` | the present state, checks, the decision on the steps |
 //! | `deploy`, `fault` | steps, undo, reading back; the reason of a failure |
 //! | [`left`] | the devices that a killed run has left configured |
+//! | `veth`, [`slots`] | the host's ends of a container's interfaces; the priority of its frames |
 //! | `kernel`, `netlink`, `message` | the connection with the kernel |
 //! | [`interrupts`] | the interrupts of a device's queues, and their threads |
 
@@ -49,10 +50,12 @@ mod present;
 mod qdisc;
 #[cfg(test)]
 mod samples;
+pub mod slots;
 mod step;
 mod taprio;
 #[cfg(test)]
 mod tests;
+mod veth;
 mod wanted;
 
 pub use deploy::{
@@ -62,6 +65,7 @@ pub use fault::{DeployFault, Reason};
 pub use kernel::{Kernel, Refusal, Shared};
 pub use message::{Family, Message};
 pub use netlink::Netlink;
+pub use veth::{host_ends, NoEnds};
 pub use wanted::{
     entries, Cbs, Classifier, Entry, Etf, Frames, GateClock, Leaf, Mapping, Mode, Neighbour, Protocol, Queues, Root,
     Sizes, Taprio, Tree, Wanted, MAX_CLASSES, PRIORITIES,

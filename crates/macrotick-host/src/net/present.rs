@@ -1,7 +1,7 @@
 //! The present state of a device.
 
 use super::channels::{self, Channels};
-use super::classifier::{self, Filter};
+use super::classifier::{self, Filter, Side};
 use super::kernel::{Kernel, Refusal};
 use super::link::{self, Link};
 use super::neighbour;
@@ -15,7 +15,7 @@ pub(super) struct Present {
     pub link: Link,
     /// In order of place and handle.
     pub qdiscs: Vec<Found>,
-    /// The filters at egress. The numbers of frames are left out.
+    /// The filters of both sides. The numbers of frames are left out.
     pub filters: Vec<classifier::Found>,
     pub neighbours: Vec<Neighbour>,
     /// `None`: they were not asked for.
@@ -55,9 +55,13 @@ fn settle(kernel: &dyn Kernel, qdiscs: &mut [Found]) {
     }
 }
 
-/// Reads the filters at egress of a device.
+/// Reads the filters of a device, at ingress and at egress.
 pub(super) fn read_filters(kernel: &mut dyn Kernel, index: i32) -> Result<Vec<classifier::Found>, Refusal> {
-    Ok(classifier::decode(index, &kernel.send(&classifier::dump(index))?))
+    let mut found = Vec::new();
+    for side in Side::BOTH {
+        found.extend(classifier::decode(index, &kernel.send(&classifier::dump(index, side))?));
+    }
+    Ok(found)
 }
 
 /// Returns the gates among qdiscs.
@@ -104,8 +108,8 @@ impl Present {
     }
 
     /// Returns the filter of a preference; `Some(None)`: there is one that a deployment does not make.
-    pub fn filter(&self, preference: u16) -> Option<Option<&Filter>> {
-        let mut found = self.filters.iter().filter(|found| found.preference == preference);
+    pub fn filter(&self, side: Side, preference: u16) -> Option<Option<&Filter>> {
+        let mut found = self.filters.iter().filter(|found| found.side == side && found.preference == preference);
         let first = found.next()?;
         Some(first.filter.as_ref().filter(|_| found.next().is_none()))
     }

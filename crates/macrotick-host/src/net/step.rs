@@ -1,7 +1,7 @@
 //! The steps of a deployment: what each sends, what takes it back, and the commands that do the same.
 
 use super::channels::{self, Channels};
-use super::classifier::{self, Filter};
+use super::classifier::{self, Filter, Side};
 use super::link;
 use super::message::Message;
 use super::neighbour;
@@ -105,14 +105,15 @@ impl Place<'_> {
         Order { message: qdisc::delete(self.index, qdisc::CLSACT, qdisc::CLSACT_HANDLE), command }
     }
 
-    pub fn add_filter(&self, preference: u16, filter: &Filter) -> Order {
-        let command = self.tc(&format!("filter add dev {} egress {}", self.device, filter.words(preference)));
-        Order { message: classifier::add(self.index, preference, filter), command }
+    pub fn add_filter(&self, side: Side, preference: u16, filter: &Filter) -> Order {
+        let words = filter.words(preference);
+        let command = self.tc(&format!("filter add dev {} {} {words}", self.device, side.name()));
+        Order { message: classifier::add(self.index, side, preference, filter), command }
     }
 
-    pub fn delete_filter(&self, preference: u16, filter: &Filter) -> Order {
-        let command = self.tc(&format!("filter del dev {} egress pref {preference}", self.device));
-        Order { message: classifier::delete(self.index, preference, filter), command }
+    pub fn delete_filter(&self, side: Side, preference: u16, filter: &Filter) -> Order {
+        let command = self.tc(&format!("filter del dev {} {} pref {preference}", self.device, side.name()));
+        Order { message: classifier::delete(self.index, side, preference, filter), command }
     }
 
     pub fn set_queues(&self, channels: Channels) -> Order {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use macrotick_model::Duration;
 
-use super::classifier::{self, Filter};
+use super::classifier::{self, Filter, Side};
 use super::fake::{self, Fake, INDEX};
 use super::kernel::Kernel;
 use super::samples;
@@ -280,7 +280,7 @@ fn a_device_that_was_left_closed_is_opened() {
     let gates = with(software(samples::taprio()));
     keep(&kernel, gates.clone());
     kernel.borrow_mut().send(&super::qdisc::add_clsact(INDEX)).unwrap();
-    kernel.borrow_mut().send(&classifier::add(INDEX, classifier::CLOSED, &Filter::Closed)).unwrap();
+    kernel.borrow_mut().send(&classifier::add(INDEX, Side::Egress, classifier::CLOSED, &Filter::Closed)).unwrap();
     assert!(fake.borrow().closed());
     keep(&kernel, gates);
     assert!(!fake.borrow().closed());

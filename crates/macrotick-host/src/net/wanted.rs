@@ -5,6 +5,8 @@ use std::net::Ipv4Addr;
 
 use macrotick_model::{Duration, GateEntry};
 
+use super::classifier::Side;
+
 /// The number of priorities that a map of the kernel has (`TC_QOPT_BITMASK + 1`).
 pub const PRIORITIES: usize = 16;
 /// The largest number of traffic classes (`TC_QOPT_MAX_QUEUE`).
@@ -22,6 +24,9 @@ pub struct Wanted {
     /// The classifiers at egress, instead of those of an earlier deployment. They set the priority of a frame before its
     /// class and queue are chosen.
     pub classifiers: Option<Vec<Classifier>>,
+    /// The classifiers at ingress, likewise. They set the priority of a frame that enters this host through the device,
+    /// such as the host's end of a veth. The frame keeps it until it leaves through another device.
+    pub ingress: Option<Vec<Classifier>>,
     /// For a VLAN device, the value of the PCP for each priority. Other priorities keep theirs.
     pub vlan_priorities: BTreeMap<u32, u8>,
     /// Neighbours that need no address resolution.
@@ -36,9 +41,16 @@ impl Wanted {
             queues: None,
             tree: None,
             classifiers: None,
+            ingress: None,
             vlan_priorities: BTreeMap::new(),
             neighbours: Vec::new(),
         }
+    }
+
+    /// Returns the classifiers of each side that the state mentions.
+    pub(super) fn classifiers(&self) -> impl Iterator<Item = (Side, &[Classifier])> {
+        let sides = [(Side::Ingress, &self.ingress), (Side::Egress, &self.classifiers)];
+        sides.into_iter().filter_map(|(side, wanted)| Some((side, wanted.as_deref()?)))
     }
 }
 

@@ -48,6 +48,16 @@ impl Holder {
         Ok(Holder::Group { name: name.into(), path: path.into(), inode })
     }
 
+    /// Whether it is the container of this name, and its control group has no process. Another runtime may have a running
+    /// container of the same name.
+    pub(crate) fn is_ended(&self, container: &str) -> bool {
+        let is_idle = |group: &Path| {
+            let events = fs::read_to_string(group.join("cgroup.events"));
+            events.is_ok_and(|events| events.lines().any(|line| line == "populated 0"))
+        };
+        matches!(self, Holder::Group { name, path, .. } if name == container && is_idle(path))
+    }
+
     pub(crate) fn is_there(&self) -> bool {
         match self {
             Holder::Process { id, start, .. } => start_of(*id) == Some(*start),

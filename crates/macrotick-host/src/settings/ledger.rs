@@ -73,7 +73,7 @@ impl Entries {
         if entry.set != now {
             entry.before = now;
         }
-        entry.set = now.max(setting.least);
+        entry.set = setting.bound.nearest(now);
         entry
     }
 }
@@ -124,7 +124,7 @@ impl Ledger {
     ) -> Result<Option<Was>, io::Error> {
         let now = read_number(&setting.path)?;
         let is_ours = entries.settings.iter().any(|entry| entry.path == setting.path && entry.set == now);
-        if now >= setting.least && !is_ours {
+        if setting.bound.nearest(now) == now && !is_ours {
             entries.settings.retain(|entry| entry.path != setting.path);
             return Ok(None);
         }

@@ -13,9 +13,8 @@ mod holder;
 mod ledger;
 mod setting;
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -41,7 +40,17 @@ pub struct Held {
 impl Held {
     /// Makes a holder hold all known settings. Needs root.
     pub fn take(holder: Holder) -> Held {
-        let mut held = Held::take_from(Ledger::of_host(), holder, &Setting::all());
+        Held::take_all(holder, &Setting::all())
+    }
+
+    /// The same for a container with slots. It also holds the setting that keeps the priorities of routed frames.
+    pub fn take_with_slots(holder: Holder) -> Held {
+        let settings: Vec<Setting> = Setting::all().into_iter().chain([Setting::kept_priorities()]).collect();
+        Held::take_all(holder, &settings)
+    }
+
+    fn take_all(holder: Holder, settings: &[Setting]) -> Held {
+        let mut held = Held::take_from(Ledger::of_host(), holder, settings);
         held.lacking.extend(sys::may_sample_unprivileged().then(|| OPEN_CLOCKS.to_owned()));
         held
     }
@@ -66,7 +75,7 @@ impl Held {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return self.lacking.extend(setting.lacking.map(str::to_owned));
             }
-            Err(error) => return self.lacking.push(format!("{name} cannot be set to {}: {error}", setting.least)),
+            Err(error) => return self.lacking.push(format!("{name} cannot be set to {}: {error}", setting.bound)),
         }
         self.paths.push(setting.path.clone());
     }
@@ -112,19 +121,12 @@ pub fn settle() {
 /// Restores the settings of a container that has ended.
 pub fn give_back_of_container(name: &str) {
     let ledger = Ledger::of_host();
-    let is_its =
-        |holder: &Holder| matches!(holder, Holder::Group { name: own, path, .. } if own == name && is_idle(path));
     if ledger.file.exists() {
         let _ = ledger.change(|entries| {
-            entries.settings.iter_mut().for_each(|entry| entry.holders.retain(|holder| !is_its(holder)));
+            entries.settings.iter_mut().for_each(|entry| entry.holders.retain(|holder| !holder.is_ended(name)));
             entries.settle();
         });
     }
-}
-
-/// Whether the group has no process. Another runtime may have a running container of the same name.
-fn is_idle(group: &Path) -> bool {
-    fs::read_to_string(group.join("cgroup.events")).is_ok_and(|events| events.lines().any(|line| line == "populated 0"))
 }
 
 /// A setting that is held.
@@ -169,7 +171,9 @@ fn describe_left(entry: &Entry) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::holder::start_of;
+    use super::setting::Bound;
     use super::*;
+    use std::fs;
     use std::process::{Child, Command};
 
     /// A ledger and a setting, in a directory of their own.
@@ -190,7 +194,7 @@ mod tests {
         }
 
         fn setting(&self) -> Setting {
-            Setting { path: self.0.join("shield"), least: 1, lacking: Some("none") }
+            Setting { path: self.0.join("shield"), bound: Bound::Least(1), lacking: Some("none") }
         }
 
         fn hold(&self, holder: Holder) -> Held {
@@ -245,6 +249,20 @@ mod tests {
         drop(first);
         assert_eq!((bench.value(), bench.is_blank()), (1, false));
         drop(second);
+        assert_eq!((bench.value(), bench.is_blank()), (0, true));
+    }
+
+    #[test]
+    fn a_setting_can_have_an_upper_bound() {
+        let bench = Bench::new("most", 1);
+        let setting = || Setting { bound: Bound::Most(0), ..bench.setting() };
+        let hold = |name| Held::take_from(bench.ledger(), own(name), &[setting()]);
+        let held = hold("first");
+        assert_eq!((held.set().len(), bench.value()), (1, 0));
+        drop(held);
+        assert_eq!((bench.value(), bench.is_blank()), (1, true));
+        bench.write(0);
+        drop(hold("second"));
         assert_eq!((bench.value(), bench.is_blank()), (0, true));
     }
 

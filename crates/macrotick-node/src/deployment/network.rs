@@ -8,8 +8,10 @@ use macrotick_host::net::{
     PRIORITIES,
 };
 use macrotick_host::network::device_of;
+use macrotick_host::state::SlotDevice;
 use macrotick_model::{
-    Duration, Flow, GateList, GroupThread, Interface, InterfaceEnd, Network, Plan, Size, SyncClass, System, Workload,
+    Duration, Flow, GateList, GroupThread, Interface, InterfaceEnd, Network, Plan, Size, Slot, SyncClass, System,
+    Workload,
 };
 
 /// The lead of exact gates without a lead in the description. It is the kernel's default.
@@ -98,6 +100,18 @@ pub fn priority_of(system: &System, task: &str) -> Option<u8> {
     let network = system.network.as_ref()?;
     let flow = network.flows.iter().find(|flow| flow.from == task)?;
     Some(priority(network, &flow.class))
+}
+
+/// Returns the devices of all slots of a system, with the priorities of their frames.
+pub fn slot_devices(system: &System) -> Vec<SlotDevice> {
+    let each = system.network.iter().flat_map(|network| network.slots.iter().map(move |slot| (network, slot)));
+    let device = |(network, slot): (&Network, &Slot)| {
+        let interface = network.interface_of(slot)?;
+        let (namespace, device) = device_of(system, &interface.end);
+        let (group, priority) = (slot.group.clone(), priority(network, &slot.class));
+        Some(SlotDevice { group, interface: interface.name.clone(), device, namespace, priority })
+    };
+    each.filter_map(device).collect()
 }
 
 /// Returns a remark for each interface with intervals that its gates may be too late for. `in_windows` are the
@@ -330,6 +344,18 @@ network:
         assert_eq!(all[1].wanted.classifiers.as_ref(), Some(&expected));
         assert_eq!(priority_of(&planned().system, "s"), Some(6));
         assert_eq!(priority_of(&planned().system, "r"), None);
+    }
+
+    #[test]
+    fn slots_have_a_device_and_a_priority() {
+        let slot = SlotDevice {
+            group: "vendor".into(),
+            interface: "port".into(),
+            device: "mtick-1".into(),
+            namespace: None,
+            priority: 5,
+        };
+        assert_eq!(slot_devices(&planned().system), [slot]);
     }
 
     #[test]

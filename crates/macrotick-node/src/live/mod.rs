@@ -26,6 +26,7 @@ mod watch;
 
 use macrotick_host::limits::OpenFiles;
 use macrotick_host::lock::Lock;
+use macrotick_host::net::slots;
 use macrotick_host::profile::InForce;
 use macrotick_host::settings::{self, Held};
 use macrotick_host::state::{self, Directory};
@@ -146,12 +147,14 @@ pub fn stop() -> Result<Stopped, NodeError> {
     };
     if let Some(Answer::Stopped) = asked {
         settings::settle();
+        slots::settle();
         return Ok(Stopped::Deployment);
     }
     let lock = take_lock_of_ending()?;
     let removed = kernel::remove_left(&lock)?;
     state::remove_left();
     settings::settle();
+    slots::settle();
     run::profile::restore_left(&lock);
     Ok(if removed { Stopped::Table } else { Stopped::Nothing })
 }

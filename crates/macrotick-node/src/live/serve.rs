@@ -6,6 +6,7 @@ use macrotick_host::state::{Coming, Deployed, Directory};
 use macrotick_host::sys;
 use macrotick_model::{Duration, Instant, Plan};
 
+use crate::deployment::network::slot_devices;
 use crate::deployment::Deployment;
 use crate::error::{ChangeFault, NodeError};
 use crate::live::change::{self, Change, Step};
@@ -262,6 +263,7 @@ pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -
         entities: entities(deployment),
         groups: system.servers().cloned().collect(),
         slots: system.network.as_ref().map_or(Vec::new(), |network| network.slots.clone()),
+        slot_devices: slot_devices(system),
         reserved: system.reserved().map(|(task, _)| task.clone()).collect(),
         changes,
         coming: None,

@@ -3,6 +3,7 @@
 
 mod caller;
 mod garbage;
+mod gates;
 mod refused;
 mod tables;
 mod tally;
@@ -22,6 +23,7 @@ use crate::random::{variation, Random};
 use crate::slab::Slabs;
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
+use crate::wire::Wire;
 use crate::{ensure, ensure_eq};
 
 pub const ALL: &[Scenario] = &[
@@ -48,6 +50,8 @@ fn fuzz(seed: u64, calls: u64) -> Check {
     let (u, board, cpus) = (unit_ns(), Board::new(Shared::WORDS), sys::nr_cpus());
     let device = Device::open()?;
     process::adopt();
+    // The kernel keeps some memory after the first network namespaces.
+    drop(Wire::new()?);
     let before = Slabs::now();
     ensure!(!is_slow() || !before.is_empty(), "the debug kernel does not tell of its memory");
     let outer = Group::new("outer")?;
@@ -56,7 +60,9 @@ fn fuzz(seed: u64, calls: u64) -> Check {
     let kernel_thread = process::kernel_thread("ksoftirqd/0")?;
     let hotplug = seed >= WITH_HOTPLUG && cpus > 1;
     let shared = Shared { board, tally: Tally::new(), u, cpus, hotplug, groups, kernel_thread };
+    let wire = Wire::new()?;
     drive(&device, &shared, seed, calls)?;
+    drop(wire);
     println!("{CALLS_OF}{}, seed {seed}", shared.tally.interface());
     println!("# in all {}: {}", shared.tally.total(), shared.tally.describe());
     nothing_is_left(&device, &before, cpus)?;

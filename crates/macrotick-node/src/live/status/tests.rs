@@ -20,6 +20,7 @@ fn left() -> Deployed {
         entities: Vec::new(),
         groups: Vec::new(),
         slots: Vec::new(),
+        slot_devices: Vec::new(),
         reserved: Vec::new(),
         changes: 0,
         coming: None,

@@ -3,6 +3,7 @@
 use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
 use super::garbage::{self, Scratch};
+use super::gates::{self, Gates};
 use super::tables::{table, NAMES};
 use super::tally::{Kind, Tally};
 use super::with_pidfd;
@@ -49,6 +50,7 @@ pub struct Caller {
     random: Random,
     device: Device,
     scratch: Scratch,
+    gates: Gates,
     /// Whether the process has entered SCHED_DEADLINE. Three faults of Linux 6.12 would end the run
     /// (docs/contributing/kernel-tests.md). For this reason a process enters SCHED_DEADLINE by itself, and only once.
     /// It forks no more afterwards, and never enters it with hotplug.
@@ -58,7 +60,8 @@ pub struct Caller {
 impl Caller {
     /// Makes a process with this generator.
     pub fn new(shared: Shared, random: Random) -> Check<Caller> {
-        Ok(Caller { shared, random, device: Device::open()?, scratch: Scratch::new(), was_deadline: false })
+        let (device, scratch, gates) = (Device::open()?, Scratch::new(), Gates::new(&random)?);
+        Ok(Caller { shared, random, device, scratch, gates, was_deadline: false })
     }
 
     /// Makes calls endlessly.
@@ -95,7 +98,7 @@ impl Caller {
     }
 
     fn step(&mut self) {
-        let kind = match self.random.below(42) {
+        let kind = match self.random.below(45) {
             0..=3 => Kind::Table,
             4..=12 => Kind::Member,
             13..=16 => Kind::Policy,
@@ -109,6 +112,7 @@ impl Caller {
             35 if self.shared.hotplug => Kind::Hotplug,
             36..=38 => Kind::Budget,
             39..=40 => Kind::Served,
+            41..=43 => Kind::Gates,
             _ => return sys::spin(self.random.below(2 * self.shared.u)),
         };
         let tally = self.shared.tally;
@@ -133,6 +137,7 @@ impl Caller {
                 sys::set_online(cpu, self.random.below(2) == 0).explain("hotplug")
             }
             Kind::Garbage => self.send_garbage(),
+            Kind::Gates => self.change_gates(),
             Kind::Clock => {
                 let u = self.shared.u;
                 sys::step_clock(self.random.below(50 * u) as i64 - 20 * u as i64).explain("clock")
@@ -305,6 +310,23 @@ impl Caller {
             self.was_deadline = sys::set_sched(0, attr).is_ok();
         }
         sys::sched(whom).map(drop).explain("policy")
+    }
+
+    /// Makes a call about gates, or moves their thread.
+    fn change_gates(&mut self) -> Check {
+        let name = *self.random.pick(&NAMES);
+        match self.random.below(12) {
+            0 => {
+                let thread = process::kernel_thread(gates::THREAD)?;
+                self.with(thread, |device, pidfd| device.bind(pidfd, name))
+            }
+            1 => {
+                let thread = process::kernel_thread(gates::THREAD)?;
+                let attr = *self.random.pick(&[SchedAttr::other(), SchedAttr::fifo(50), SchedAttr::policy(SCHED_DS)]);
+                sys::set_sched(thread, attr).explain("the policy of the gate's thread")
+            }
+            _ => self.gates.call(&mut self.random).explain("gates"),
+        }
     }
 
     fn set_affinity(&mut self) -> Check {

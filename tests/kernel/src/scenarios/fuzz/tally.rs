@@ -33,9 +33,11 @@ pub enum Kind {
     Budget,
     /// `sched_setattr(2)` with SCHED_DS.
     Served,
+    /// Requests about gates and their interface, frames, and their thread.
+    Gates,
 }
 
-const ALL: [(Kind, &str); 14] = [
+const ALL: [(Kind, &str); 15] = [
     (Kind::Table, "table"),
     (Kind::Member, "member"),
     (Kind::Read, "read"),
@@ -50,6 +52,7 @@ const ALL: [(Kind, &str); 14] = [
     (Kind::Clock, "clock"),
     (Kind::Budget, "budget"),
     (Kind::Served, "served"),
+    (Kind::Gates, "gates"),
 ];
 
 impl Kind {
