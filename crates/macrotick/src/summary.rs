@@ -1,17 +1,30 @@
 //! The tightest parts of a plan, in a few lines.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use macrotick_check::{ChainVerdict, Verdict};
-use macrotick_model::{Duration, Plan};
+use macrotick_model::{Duration, Plan, Window};
+
+/// The windows of each task and pool.
+pub type Served<'a> = BTreeMap<&'a str, Vec<&'a Window>>;
+
+/// Returns the windows of each task and pool, in one walk through the tables: a table can have a million windows.
+pub fn served(plan: &Plan) -> Served<'_> {
+    let mut served = Served::new();
+    for window in plan.tables.iter().flat_map(|table| &table.windows) {
+        served.entry(&window.task).or_default().push(window);
+    }
+    served
+}
 
 /// Returns a line each for the windows of jobs, the least slack, and the chain that is the closest to its bound.
-pub fn summary(plan: &Plan, verdict: &Verdict) -> String {
+pub fn summary(plan: &Plan, served: &Served, verdict: &Verdict) -> String {
     let mut text = String::new();
     let counts = plan.system.tasks.iter().filter_map(|task| {
-        let windows = || plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task.name);
-        let jobs = windows().filter(|window| window.activate).count();
-        (jobs > 0).then(|| (windows().count(), jobs, &task.name))
+        let windows = served.get(task.name.as_str())?;
+        let jobs = windows.iter().filter(|window| window.activate).count();
+        (jobs > 0).then_some((windows.len(), jobs, &task.name))
     });
     let counts: Vec<(usize, usize, &String)> = counts.collect();
     let most = counts.iter().max_by(|one, other| (one.0 * other.1).cmp(&(other.0 * one.1)));

@@ -227,15 +227,19 @@ fn a_gate_that_opens_for_a_wrong_class() {
     );
 }
 
+/// Closes all gates in the second half of an entry.
+fn close_at_half(gates: &mut Vec<GateEntry>, entry: usize) {
+    let half = ns(gates[entry].length.as_nanos() / 2);
+    gates[entry].length -= half;
+    gates.insert(entry + 1, GateEntry { length: half, open: Vec::new() });
+}
+
 #[test]
 fn a_gate_that_closes_too_early() {
     each(
         |plan, places| {
             let Some((list, entry)) = places.entry(plan, is_of_a_flow) else { return false };
-            let gates = &mut plan.gates[list].entries;
-            let half = ns(gates[entry].length.as_nanos() / 2);
-            gates[entry].length -= half;
-            gates.insert(entry + 1, GateEntry { length: half, open: Vec::new() });
+            close_at_half(&mut plan.gates[list].entries, entry);
             true
         },
         |broken| is_about_a_frame(broken) || is_unusable(broken),
@@ -341,10 +345,7 @@ fn slots_that_are_shorter_or_not_there() {
     each(
         |plan, places| {
             let Some((list, entry)) = places.entry(plan, is_of_a_slot) else { return false };
-            let gates = &mut plan.gates[list].entries;
-            let half = ns(gates[entry].length.as_nanos() / 2);
-            gates[entry].length -= half;
-            gates.insert(entry + 1, GateEntry { length: half, open: Vec::new() });
+            close_at_half(&mut plan.gates[list].entries, entry);
             true
         },
         |broken| matches!(broken, Broken::SlotUnplaced { .. }),

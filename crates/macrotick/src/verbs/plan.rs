@@ -10,7 +10,7 @@ use super::tell_verdict;
 use crate::args::PlanArgs;
 use crate::error::CliError;
 use crate::input::{description_from, planned};
-use crate::summary::summary;
+use crate::summary::{served, summary, Served};
 use crate::Outcome;
 
 /// Plans a description. The judge decides whether the plan is feasible.
@@ -24,7 +24,8 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     } else {
         let word = if verdict.is_feasible() { "planned" } else { "not found, the judge refuses this plan" };
         let text = if args.windows { timeline(&plan) + LETTERS } else { outline(&plan) };
-        output::print(format!("{word}: {text}") + &beside(&plan) + &summary(&plan, &verdict));
+        let served = served(&plan);
+        output::print(format!("{word}: {text}") + &beside(&plan, &served) + &summary(&plan, &served, &verdict));
     }
     if !verdict.is_feasible() {
         tell_verdict(&verdict);
@@ -46,7 +47,7 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
 const LETTERS: &str = "A releases a job, D is its deadline\n";
 
 /// Names tasks without windows, and jobs with windows longer than the WCET.
-fn beside(plan: &Plan) -> String {
+fn beside(plan: &Plan, served: &Served) -> String {
     let mut text = String::new();
     for (task, reservation) in plan.system.reserved() {
         let by = if task.deadline == task.period { String::new() } else { format!(" by {}", task.deadline) };
@@ -54,7 +55,8 @@ fn beside(plan: &Plan) -> String {
         text += &format!("deadline task {name}: {runtime}{by} of {period} on CPU {cpus}\n");
     }
     for task in &plan.system.tasks {
-        let (given, pieces) = longest_job(plan, &task.name);
+        let (given, pieces) =
+            served.get(task.name.as_str()).map_or_else(Default::default, |windows| longest_job(windows));
         if given > task.wcet && pieces > 1 {
             let (name, wcet) = (&task.name, task.wcet);
             text += &format!(
@@ -68,9 +70,8 @@ fn beside(plan: &Plan) -> String {
 
 /// Returns the longest window time of a job, and its number of windows. Windows before the first release of a cycle
 /// belong to the last job.
-fn longest_job(plan: &Plan, task: &str) -> (Duration, usize) {
-    let windows = plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task);
-    let mut windows: Vec<&Window> = windows.collect();
+fn longest_job(windows: &[&Window]) -> (Duration, usize) {
+    let mut windows = windows.to_vec();
     windows.sort_by_key(|window| window.offset);
     let first = windows.iter().position(|window| window.activate).unwrap_or(0);
     windows.rotate_left(first);

@@ -77,10 +77,10 @@ pub(super) fn nothing_here() -> Check {
 /// later: it must run on both.
 pub(super) fn moves_asleep() -> Check {
     const ROUNDS: u64 = 20;
-    const MS: u64 = 1_000_000;
-    set_period(4 * MS)?;
+    let u = unit_ns();
+    set_period(PERIOD * u)?;
     let group = Group::new("a")?;
-    group.set("cpu.ds.budget", "1=2000")?;
+    group.set("cpu.ds.budget", &format!("1={}", 20 * u / 1000))?;
     let board = Board::new(2);
     let beside = process::fork(|| {
         let _ = sys::set_affinity(0, &[0]);
@@ -90,23 +90,21 @@ pub(super) fn moves_asleep() -> Check {
     let sleeper = run_in(&group, 1, || {
         let _ = sys::set_affinity(0, &[0]);
         loop {
-            sys::spin(3 * MS);
+            sys::spin(30 * u);
             board.add(SLEEPS, 1);
-            sys::sleep(MS);
+            sys::sleep(20 * u);
             board.add(WAKES, 1);
         }
     })?;
     for round in 0..ROUNDS {
         for cpu in [1, 0] {
             let before = board.get(SLEEPS);
-            while board.get(SLEEPS) == before {
-                ensure!(sleeper.poll().is_none(), "it ended");
-            }
-            sys::spin(MS / 4);
+            let sleeps = || board.get(SLEEPS) > before;
+            ensure!(sys::eventually(SECOND, sleeps), "lost in round {round}: {}", sleeper.describe());
             sys::set_affinity(sleeper.pid, &[cpu]).explain("affinity")?;
             let before = board.get(WAKES);
             let runs = || board.get(WAKES) > before + 1 && process::cpu(sleeper.pid) == Some(cpu);
-            ensure!(sys::eventually(10 * SECOND, runs), "lost on CPU {cpu} in round {round}: {}", sleeper.describe());
+            ensure!(sys::eventually(SECOND, runs), "lost on CPU {cpu} in round {round}: {}", sleeper.describe());
         }
     }
     beside.kill(SECOND)?;
