@@ -13,6 +13,24 @@ pub fn done<T: Into<i64>>(result: T) -> Result<i64, i32> {
     }
 }
 
+/// `CAP_SYS_NICE` of `include/uapi/linux/capability.h`.
+pub const CAP_SYS_NICE: u32 = 23;
+
+/// Takes a capability below 32 out of the caller's effective and permitted sets, for good.
+pub fn drop_capability(capability: u32) -> Result<(), i32> {
+    const VERSION_3: u32 = 0x2008_0522;
+    let header = [VERSION_3, 0];
+    // Effective, permitted and inheritable; then the same for capabilities from 32 on.
+    let mut sets = [0u32; 6];
+    // SAFETY: two words of header, six words of sets.
+    unsafe { done(libc::syscall(libc::SYS_capget, &header, &mut sets))? };
+    for set in &mut sets[..2] {
+        *set &= !(1 << capability);
+    }
+    // SAFETY: as above.
+    unsafe { done(libc::syscall(libc::SYS_capset, &header, &sets)).map(drop) }
+}
+
 /// Returns the last error.
 pub fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)

@@ -50,6 +50,11 @@ impl Drop for Wire {
     }
 }
 
+/// Makes a veth of four queues whose ends are both in the caller's namespace.
+pub fn make_pair() -> Check {
+    ip("link add va numtxqueues 4 numrxqueues 4 type veth peer name vb numtxqueues 4 numrxqueues 4\n")
+}
+
 /// Runs iproute2 on a batch of commands.
 fn ip(batch: &str) -> Check {
     run(&["-batch", "-"], batch)

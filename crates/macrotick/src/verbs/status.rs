@@ -225,6 +225,7 @@ mod tests {
                 entities: Vec::new(),
                 groups: Vec::new(),
                 slots: Vec::new(),
+                slot_devices: Vec::new(),
                 reserved: Vec::new(),
                 changes: 1,
                 coming: Some(Coming { system: "next".into(), entities: Vec::new(), instant_ns: 13_000_000_001 }),

@@ -23,6 +23,7 @@
  *
  * The lock of the qdisc protects all that is here, the current entry included.
  */
+#include <linux/capability.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
 
@@ -258,6 +259,12 @@ static int taprio_gate_prepare(struct Qdisc *sch, u32 flags, struct nlattr **tb,
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_TAPRIO_ATTR_FLAGS],
 				    "EXACT excludes TXTIME_ASSIST and FULL_OFFLOAD");
 		return -EINVAL;
+	}
+	/* The administrator of a network namespace may be anyone; the thread waits for real. */
+	if (!capable(CAP_SYS_NICE)) {
+		NL_SET_ERR_MSG(extack,
+			       "Exact gates need CAP_SYS_NICE in the initial user namespace");
+		return -EPERM;
 	}
 	gate->requested = lead ? nla_get_u32(lead) : TAPRIO_GATE_LEAD_DEFAULT;
 	if (gate->requested < TAPRIO_GATE_LEAD_MIN || gate->requested > TAPRIO_GATE_LEAD_MAX) {

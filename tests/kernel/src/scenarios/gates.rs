@@ -2,6 +2,7 @@
 
 use macrotick_uapi as abi;
 
+use super::containers::unshare;
 use super::{is_slow, Scenario};
 use crate::board::Board;
 use crate::check::{Check, Explain};
@@ -14,6 +15,7 @@ use crate::{ensure, ensure_eq};
 
 pub const ALL: &[Scenario] = &[
     Scenario::new("gates_refusals", refusals),
+    Scenario::new("gates_without_privilege", without_privilege),
     Scenario::new("gates_open_on_the_instant", || on_the_instant(0)).punctual(),
     Scenario::new("gates_open_on_the_instant_beside_hogs", || on_the_instant(4)).punctual(),
     Scenario::new("gates_close", close).punctual(),
@@ -94,6 +96,36 @@ fn refusals() -> Check {
         set(&Taprio { entries: most, lead: Some(5000), ..good.clone() }).explain("as many entries as possible")?;
         process::kernel_thread("gate/va").map(drop)?;
         taprio::remove(taprio::index(wire::SENDER)).explain("remove")
+    })
+}
+
+/// Checks that the administrator of a network namespace needs CAP_SYS_NICE for exact gates, to make them and to change
+/// them. Any user can have a namespace of his own.
+fn without_privilege() -> Check {
+    let _wire = Wire::new()?;
+    let good = Taprio::exact(&LIST);
+    let refused = |whose: &str| -> Check {
+        ensure_eq!(set(&good), Err(libc::EPERM), "exact gates, {whose}");
+        Ok(())
+    };
+    in_sender(|| {
+        sys::drop_capability(sys::CAP_SYS_NICE).explain("drop CAP_SYS_NICE")?;
+        refused("by an administrator of networks")?;
+        set(&Taprio { flags: None, ..good.clone() }).explain("gates that are not exact")
+    })?;
+    in_sender(|| taprio::remove(taprio::index(wire::SENDER)).explain("remove"))?;
+    process::check_in_child(10_000_000_000, || {
+        unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET)?;
+        std::fs::write("/proc/self/uid_map", "0 0 1").map_err(|error| format!("uid_map: {error}"))?;
+        wire::make_pair()?;
+        refused("by root of a user namespace")?;
+        set(&Taprio { flags: None, ..good.clone() }).explain("gates that are not exact, by root of a user namespace")
+    })?;
+    ensure!(process::kernel_thread("gate/va").is_err(), "there is a thread after refused requests");
+    in_sender(|| {
+        set(&good).explain("exact gates")?;
+        sys::drop_capability(sys::CAP_SYS_NICE).explain("drop CAP_SYS_NICE")?;
+        refused("by an administrator of networks, of gates that exist")
     })
 }
 
