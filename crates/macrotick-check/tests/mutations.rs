@@ -771,7 +771,7 @@ fn the_rule_of_preemption_names_task_cpus_and_times() {
     let plan = |keys: &str, windows: &[(&str, i64, i64, &str)]| {
         let mut plan = tiny(&["a 1ms", "b 1ms"], windows);
         plan.system.preemptible = keys.contains("all").then_some(false);
-        plan.system.tasks[0].preemptible = keys.contains("one").then_some(keys.contains("false"));
+        plan.system.tasks[0].preemptible = keys.contains("one").then_some(keys.contains("true"));
         plan
     };
     let cut = [("a", 20, 500, "A"), ("b", 1020, 1000, "AD"), ("a", 2020, 505, "D")];
