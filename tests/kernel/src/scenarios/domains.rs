@@ -22,6 +22,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("domain_without_a_cpu", || with_two_cpus(without_a_cpu)).on(2),
     Scenario::new("domain_under_another_limit", under_another_limit),
     Scenario::new("domain_rebuilt", rebuilt),
+    Scenario::new("bind_outside_the_cpuset", bind_outside).on(2),
+    Scenario::new("refused_bind_keeps_the_affinity", refused_bind).on(2),
 ];
 
 const SECOND: u64 = 1_000_000_000;
@@ -231,5 +233,50 @@ fn rebuilt() -> Check {
         sys::set_online(1, true).explain("CPU 1 on line")?;
         host.ensure(&before, "a CPU that goes and comes")?;
     }
+    Ok(())
+}
+
+/// Starts a sleeper on CPU 0.
+fn sleeper() -> Check<Child> {
+    sys::set_affinity(0, &[0]).explain("affinity")?;
+    let sleeper = process::sleeper();
+    sys::set_affinity(sleeper.pid, &[0, 1]).explain("affinity of the sleeper")?;
+    Ok(sleeper)
+}
+
+/// Binds a sleeper to the entity `t`.
+fn bind(device: &Device, sleeper: &Child) -> Check<Result<(), i32>> {
+    let pidfd = sys::pidfd_open(sleeper.pid, 0).explain("pidfd")?;
+    Ok(device.bind(pidfd, "t"))
+}
+
+/// Checks that a thread cannot have windows on a CPU that its cpuset lacks.
+fn bind_outside() -> Check {
+    let (u, device, small) = (unit_ns(), Device::open()?, cpuset("small", "0")?);
+    let sleeper = sleeper()?;
+    small.take(sleeper.pid)?;
+    Table::single(20 * u, 1, 0, 4 * u).install(&device)?;
+    ensure_eq!(bind(&device, &sleeper)?, Err(libc::EINVAL), "bind outside the cpuset");
+    ensure_eq!(sys::affinity(sleeper.pid), Ok(vec![0]), "the affinity after that");
+    device.remove().explain("remove")?;
+    Table::single(20 * u, 0, 0, 4 * u).window("t", 1, 8 * u, 4 * u, 3).migrate().install(&device)?;
+    ensure_eq!(bind(&device, &sleeper)?, Err(libc::EINVAL), "bind to an entity of two CPUs, one outside the cpuset");
+    ensure_eq!(sys::affinity(sleeper.pid), Ok(vec![0]), "the affinity after that");
+    Ok(())
+}
+
+/// Checks that a refused call does not change an affinity that Linux holds narrower than the user asked for. A move
+/// between groups with the same CPUs does not widen it, nor does a CPU that comes back.
+fn refused_bind() -> Check {
+    let (u, device, small) = (unit_ns(), Device::open()?, cpuset("small", "0")?);
+    let sleeper = sleeper()?;
+    small.take(sleeper.pid)?;
+    sys::set_online(1, false).explain("CPU 1 off line")?;
+    Group::root().take(sleeper.pid)?;
+    sys::set_online(1, true).explain("CPU 1 on line")?;
+    ensure_eq!(sys::affinity(sleeper.pid), Ok(vec![0]), "the affinity before");
+    Table::single(20 * u, 1, 0, 4 * u).install(&device)?;
+    ensure_eq!(bind(&device, &sleeper)?, Err(libc::EAGAIN), "bind while it sleeps on another CPU");
+    ensure_eq!(sys::affinity(sleeper.pid), Ok(vec![0]), "the affinity after a refused call");
     Ok(())
 }

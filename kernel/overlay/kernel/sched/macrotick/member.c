@@ -195,19 +195,59 @@ static bool is_in_place(struct rq *rq, struct task_struct *p, const struct macro
 	return cpumask_test_cpu(cpu_of(rq), cpus) && cpumask_equal(&p->cpus_mask, cpus);
 }
 
+/* Why the thread cannot become a member, wherever it is. Under its rq lock. */
+static int check_member(const struct task_struct *p, const struct macrotick_served *entity)
+{
+	if (p->macrotick.entity || (entity->pool && dl_policy(p->policy)))
+		return -EBUSY;
+	if (p->flags & PF_EXITING)
+		return -ESRCH;
+	return is_full(entity) ? -ENOSPC : 0;
+}
+
+/* Pinning does not ask the cpuset. The creator of a kernel thread decides where it runs. */
+static int check_cpuset(struct task_struct *p, const struct macrotick_served *entity)
+{
+	cpumask_var_t allowed;
+	int err = 0;
+
+	if (p->flags & PF_KTHREAD)
+		return 0;
+	if (!alloc_cpumask_var(&allowed, GFP_KERNEL))
+		return -ENOMEM;
+	cpuset_cpus_allowed(p, allowed);
+	if (!cpumask_subset(mt_cpus_of(entity), allowed))
+		err = -EINVAL;
+	free_cpumask_var(allowed);
+	return err;
+}
+
+/*
+ * Refuses a thread before it is pinned: a refused call leaves the affinity as
+ * it is. A sleeping thread stays on its CPU, whatever its affinity.
+ */
+static int check_before_pin(struct task_struct *p, const struct macrotick_served *entity)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(p, &rf);
+	int err = check_member(p, entity);
+
+	if (!err && !(p->flags & PF_KTHREAD) && !task_on_rq_queued(p) &&
+	    !cpumask_test_cpu(cpu_of(rq), mt_cpus_of(entity)))
+		err = -EAGAIN;
+	task_rq_unlock(rq, p, &rf);
+	return err;
+}
+
 static int link_checked(struct task_struct *p, struct macrotick_served *entity)
 {
 	struct rq_flags rf;
 	struct rq *rq = task_rq_lock(p, &rf);
-	int err = 0;
+	int err = check_member(p, entity);
 
-	if (p->macrotick.entity || (entity->pool && dl_policy(p->policy)))
-		err = -EBUSY;
-	else if (p->flags & PF_EXITING)
-		err = -ESRCH;
-	else if (!is_in_place(rq, p, entity))
-		err = is_full(entity) ? -ENOSPC : -EAGAIN;
-	else if (!link_member(rq, p, entity))
+	if (!err && !is_in_place(rq, p, entity))
+		err = -EAGAIN;
+	else if (!err && !link_member(rq, p, entity))
 		err = -ENOSPC;
 	if (!err && entity->pool)
 		mt_pool_enter(p, p->policy, p->rt_priority);
@@ -313,10 +353,10 @@ static int pin(struct task_struct *p, struct macrotick_served *entity)
 /* Under mt_control. */
 static int bind_to(struct task_struct *p, struct macrotick_served *entity)
 {
-	int err;
+	int err = check_cpuset(p, entity) ?: check_before_pin(p, entity);
 
-	if (READ_ONCE(p->macrotick.entity))
-		return -EBUSY;
+	if (err)
+		return err;
 	err = pin(p, entity);
 	if (err == -EAGAIN)
 		restore_affinity(p);
