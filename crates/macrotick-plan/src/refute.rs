@@ -238,7 +238,7 @@ fn on_phases(tasks: &[&Demand]) -> Option<Refutation> {
 fn too_long(task: &Demand, other: &Demand, free: Duration) -> Option<Refutation> {
     let leads = task.lead + other.lead;
     let (name, other) = (task.name.clone(), other.name.clone());
-    (task.wcet + leads > free).then(|| Refutation::Whole { task: name, wcet: task.wcet, other, free, leads })
+    (task.wcet + leads > free).then_some(Refutation::Whole { task: name, wcet: task.wcet, other, free, leads })
 }
 
 /// Proves that a CPU is overloaded by the tasks that can use no other one.

@@ -364,7 +364,8 @@ mod tests {
         let end = End { device: "vethA".into(), index: INDEX, clsact: true };
         let entry = Entry { holder: bench.container("b"), priority: 6, ends: vec![end] };
         bench.record().change(&kernel, |_| true, |entries| entries.push(entry)).unwrap();
-        (bench.end("a"), bench.end("b"));
+        bench.end("a");
+        bench.end("b");
         drop(bench.classify(&kernel, "c", 4).unwrap());
         assert_eq!((fake.borrow().state.clone(), bench.is_blank()), (before, true));
     }
