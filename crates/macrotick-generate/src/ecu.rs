@@ -1,8 +1,8 @@
 //! Control units: tasks that are bound to cores and send messages to each other over the links between the cores.
 //!
-//! The shape is that of the sets in Minaeva, Akesson, Hanzalek, Dasari: Time-triggered co-scheduling of computation and
-//! communication with jitter requirements (IEEE Transactions on Computers, 2018). These systems are drawn here and are
-//! not the published instances. Each core has an input port, which receives one message at a time. A port is a CPU, and
+//! The shape is that of the sets in a paper (Minaeva, Akesson, Hanzalek, Dasari: Time-triggered co-scheduling of
+//! computation and communication with jitter requirements, 2018). These systems are drawn here. They are not the
+//! published instances. Each core has an input port, which receives one message at a time. A port is a CPU, and
 //! a message is a task on it, because a description has no links of this kind.
 
 use std::collections::BTreeSet;

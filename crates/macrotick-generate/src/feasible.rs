@@ -57,8 +57,9 @@ fn cut(random: &mut Random, length: i64, count: usize, period: i64, tasks: &mut 
     }
 }
 
-/// Four kinds of harmonic periods that are hard to pack: the number of periods, and the factor from each to the next
-/// (Grus, Hanen, Hanzalek: Packing-inspired algorithms for periodic scheduling problems with harmonic periods, 2024).
+/// Four kinds of harmonic periods that are hard to pack: the number of periods, and the factor from each to the next.
+/// They are those of Grus, Hanen, Hanzalek: Packing-inspired algorithms for periodic scheduling problems with harmonic
+/// periods, 2024.
 pub const HARD: [(u32, i64); 4] = [(6, 2), (6, 3), (6, 5), (3, 20)];
 /// The shortest period of such a system, and the part of it that its sync window takes, in microseconds. The rest is all
 /// that the kernel gives to windows.

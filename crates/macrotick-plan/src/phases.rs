@@ -1,8 +1,8 @@
 //! The search for phases: one start for each task that repeats in every period, with ejection.
 //!
 //! Tasks are placed one after the other: short periods first, then in the order of the chains, then long windows
-//! first. Each goes to the first free phase after the tasks that it follows; a task without chains goes to the gap that
-//! it fills best, except in the first round. A task without a free phase ejects the cheapest tasks in its way
+//! first. Each goes to the first free phase after the tasks that it follows. After the first round, a task without
+//! chains goes to the gap that it fills best. A task without a free phase ejects the cheapest tasks in its way
 //! ([`crate::prices`]), and these are placed again. A task is dear if it takes much time, if it is in a chain, and if it
 //! was ejected often. So the search does not turn in circles. A round that gives up is followed by another one with
 //! another order, in which the tasks in the way come earlier.

@@ -11,7 +11,7 @@ pub(crate) struct Prices {
     last: Duration,
     /// All instants are multiples of it.
     grid: Duration,
-    /// What every start costs.
+    /// The price of every start.
     base: i64,
     /// The changes of the price, at the instants from which on they apply.
     steps: Vec<(Duration, i64)>,

@@ -50,7 +50,7 @@ impl Drop for Wire {
     }
 }
 
-/// Makes a veth of four queues whose ends are both in the caller's namespace.
+/// Makes a veth of four queues with both ends in the caller's namespace.
 pub fn make_pair() -> Check {
     ip("link add va numtxqueues 4 numrxqueues 4 type veth peer name vb numtxqueues 4 numrxqueues 4\n")
 }
