@@ -22,8 +22,11 @@ impl Gates {
     /// that mostly waits.
     pub fn new(choice: &Random) -> Check<Gates> {
         wire::enter("a")?;
+        let interface = taprio::index(wire::SENDER);
+        // Another process may have taken it down. The socket needs its route.
+        let _ = taprio::switch(interface, true);
         let priority = if choice.clone().below(2) == 0 { 0 } else { CRITICAL };
-        Ok(Gates { interface: taprio::index(wire::SENDER), socket: wire::sender(priority)? })
+        Ok(Gates { interface, socket: wire::sender(priority)? })
     }
 
     /// Sets, changes, removes or reads gates, switches the link, or sends frames.
