@@ -1,7 +1,7 @@
 //! Solver and judge against each other on random systems of all features.
 //!
-//! The solver places windows without regard to the demand of SCHED_DEADLINE tasks, and where budgets leave too little
-//! room, it uses all of it. The judge then refuses the plan. It must refuse none for another reason.
+//! If the solver finds no table that leaves enough to SCHED_DEADLINE tasks or budgets, it returns one that leaves too
+//! little, and the judge refuses it. The judge must refuse none for another reason.
 
 use std::time::Duration as WallTime;
 
@@ -74,7 +74,7 @@ fn the_judge_accepts_every_plan() {
     let answers = answers(0..300);
     assert!(answers.wrong <= 30, "{answers:?}");
     assert!(answers.planned >= 100 && answers.impossible >= 20, "{answers:?}");
-    assert!(answers.refused <= 60, "{answers:?}");
+    assert!(answers.refused <= 15, "{answers:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The judge on tasks of SCHED_DEADLINE beside windows and groups.
 
+use macrotick_analysis::assign;
 use macrotick_analysis::servers::{Bandwidth, Domain, Host};
 use macrotick_check::{check, Deadlines, Verdict};
 use macrotick_fixtures::{described, ms, table, window};
@@ -44,6 +45,34 @@ fn demand_is_held_against_what_windows_leave() {
     assert!(missed
         .to_string()
         .contains("deadline tasks on CPU 0: d: 10.0 % of one CPU, at most 61.4 %; a deadline may"));
+}
+
+/// Without regard to the deadline task, one window of 20 ms would stand in its way.
+#[test]
+fn windows_leave_time_before_each_deadline() {
+    let of = |deadline_task: &str, rest: &str| {
+        let source = format!(
+            "system: s\ncpus: [0]\ntasks:\n  - {{name: long, period: 40ms, wcet: 20ms}}\n{deadline_task}{rest}"
+        );
+        let plan = macrotick_plan::plan(&described(&source), Solver::FoldedOccupancy).expect("a plan");
+        let plan = assign(plan).expect("budgets");
+        let longest = plan.tables[0].windows.iter().map(|window| window.length).max();
+        (faults(&check(&plan)), longest.expect("a window"))
+    };
+    let d = task("d", "period: 10ms, wcet: 2ms", "runtime: 2100us, cpus: [0]");
+    let (found, longest) = of(&d, "");
+    assert_eq!(found, Vec::<String>::new());
+    assert!(longest <= ms(8), "{longest}");
+    // Not one of them has a CPU yet. They have different deadlines.
+    let three = ["d: 10ms, wcet: 500us", "e: 5ms, wcet: 300us", "f: 4ms, wcet: 100us, deadline: 2ms"];
+    let three: String =
+        three.map(|keys| format!("  - {{name: {}, supply: deadline}}\n", keys.replacen(':', ", period:", 1))).concat();
+    assert_eq!(of(&three, "").0, Vec::<String>::new());
+    // A group takes its budget first.
+    let group = "groups:\n  - {name: g, priority: 1, budget: 400us, cpus: [0]}\n";
+    assert_eq!(of(&d, group).0, Vec::<String>::new());
+    let open = "groups:\n  - {name: g, priority: 1, cpus: [0], tasks: [{name: t, period: 20ms, wcet: 1ms}]}\n";
+    assert_eq!(of(&d, open).0, Vec::<String>::new());
 }
 
 /// Budgets at the end of one server period and at the start of the next come first, one directly after the other.

@@ -16,6 +16,7 @@ mod folded;
 mod gaps;
 mod gates;
 mod graph;
+mod kept;
 mod network;
 mod null;
 mod occupancy;
@@ -127,10 +128,13 @@ pub fn plan_watched(system: &System, solver: Solver, options: Options, watch: &d
 fn windows(system: &System, solver: Solver, clock: &options::Clock) -> Result<Plan, PlanError> {
     let cycle = system.cycle_of_plan().ok_or(PlanError::NoHyperperiod)?;
     let ordered = canonical::ordered(system);
-    let tables = match solver {
-        Solver::FoldedOccupancy => folded::tables(&ordered, cycle, clock)?,
-        Solver::Null => null::tables(system)?,
+    let (tables, reserved) = match solver {
+        Solver::FoldedOccupancy => kept::tables(&ordered, cycle, clock)?,
+        Solver::Null => {
+            let tables = null::tables(system)?;
+            let reserved = reserve::reserve(&ordered, &tables, cycle)?;
+            (tables, reserved)
+        }
     };
-    let reserved = reserve::reserve(&ordered, &tables, cycle)?;
     Ok(Plan::new(solver.name(), cycle, tables, canonical::with_reservations(system, &reserved)))
 }

@@ -87,6 +87,12 @@ impl<'a> Clock<'a> {
         Clock { race: Some((number, winner)), ..*self }
     }
 
+    /// Returns a clock with a part of the rest of the time.
+    pub fn part(&self, of: u32) -> Clock<'a> {
+        let now = Instant::now();
+        Clock { end: now + self.end.saturating_duration_since(now) / of, ..*self }
+    }
+
     pub fn is_over(&self) -> bool {
         self.race.is_some_and(|(number, winner)| winner.load(Ordering::Relaxed) < number)
             || Instant::now() >= self.end

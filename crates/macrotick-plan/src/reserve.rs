@@ -77,20 +77,32 @@ fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Resul
     Ok(found)
 }
 
-/// Returns the CPUs outside global sets, and outside groups and tasks with several CPUs.
+/// Returns the CPUs outside global sets, and outside groups and tasks with several CPUs, each with its free bandwidth.
 fn bins(system: &System, tables: &[CpuTable], cycle: Duration) -> Vec<Bin> {
+    let bin = |cpu| Bin { cpu, free: free(system, tables, cycle, cpu) };
+    for_one_alone(system, tables).map(bin).collect()
+}
+
+/// Returns the CPUs that a task can have alone.
+pub(crate) fn for_one_alone<'a>(system: &'a System, tables: &[CpuTable]) -> impl Iterator<Item = u32> + use<'a> {
     let domains = system.domains();
     let mut served: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     for table in tables {
         table.windows.iter().for_each(|window| _ = served.entry(&window.task).or_default().insert(table.cpu));
     }
     let shared: BTreeSet<u32> = served.into_values().filter(|cpus| cpus.len() > 1).flatten().collect();
-    let alone = |cpu: &&u32| {
-        let only = CpuSet::from_iter([**cpu]);
+    let alone = move |cpu: &u32| {
+        let only = CpuSet::from_iter([*cpu]);
         let group = |group: &macrotick_model::Group| group.cpus.iter().copied().collect::<CpuSet>().straddles(&only);
         !shared.contains(cpu) && !domains.iter().any(|domain| domain.straddles(&only)) && !system.servers().any(group)
     };
-    system.cpus.iter().filter(alone).map(|&cpu| Bin { cpu, free: free(system, tables, cycle, cpu) }).collect()
+    system.cpus.iter().copied().filter(alone)
+}
+
+/// Whether the kernel admits the reservations of each CPU that has them alone.
+pub(crate) fn are_admitted(system: &System, tables: &[CpuTable], cycle: Duration) -> bool {
+    let here = |cpu: u32| system.reserved().any(|(_, one)| one.cpus.as_slice() == [cpu]);
+    system.cpus.iter().all(|&cpu| !here(cpu) || free(system, tables, cycle, cpu) >= 0)
 }
 
 /// Returns the bandwidth that windows with their leads, budgets and given reservations leave to deadline tasks.
