@@ -1,7 +1,7 @@
 //! Solver and judge against each other on random systems of all features.
 //!
-//! If the solver finds no table that leaves enough to SCHED_DEADLINE tasks or budgets, it returns one that leaves too
-//! little, and the judge refuses it. The judge must refuse none for another reason.
+//! A table may leave too little to SCHED_DEADLINE tasks or budgets, if the solver finds no better one. The judge then
+//! refuses it. It must refuse none for another reason.
 
 use std::time::Duration as WallTime;
 

@@ -62,7 +62,11 @@ fn task(
         keys += &format!(", deadline: {}us", deadline.max(wcet));
     }
     if random.chance(10) {
-        return format!("  - {{{keys}, supply: deadline}}\n");
+        let supply = match random.chance(30) {
+            true => format!("{{deadline: {{cpus: [{}]}}}}", random.below(cpus as u64)),
+            false => "deadline".to_owned(),
+        };
+        return format!("  - {{{keys}, supply: {supply}}}\n");
     }
     match random.below(4) {
         0 => keys += ", jitter: 0us",

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use macrotick_model::{Duration, SplitMix64, SyncWindow, System};
+use macrotick_model::{CpuSet, Duration, SplitMix64, SyncWindow, System};
 
 use crate::demand::Demand;
 use crate::error::PlanError;
@@ -19,6 +19,8 @@ pub(crate) struct Assignment {
     capacity: Duration,
     cpus: Vec<u32>,
     load: Vec<Duration>,
+    /// Whether some tasks of SCHED_DEADLINE have the CPU, and not all CPUs. Tasks do not migrate over it.
+    apart: Vec<bool>,
     /// The index of the CPU of each task; zero for a task that is split.
     pub of: Vec<usize>,
     /// The time that each CPU gives to each job, for tasks that are split and placed.
@@ -38,9 +40,14 @@ impl Assignment {
         cycle: Duration,
         splitting: &Splitting,
     ) -> Result<Assignment, PlanError> {
-        let cpus = &system.cpus;
+        let (cpus, domains) = (&system.cpus, system.domains());
+        let all: CpuSet = cpus.iter().copied().collect();
         let empty = Assignment {
             cycle,
+            apart: cpus
+                .iter()
+                .map(|&cpu| domains.iter().any(|domain| domain.contains(cpu) && *domain != all))
+                .collect(),
             capacity: capacity(system.sync(), cycle),
             cpus: cpus.clone(),
             load: vec![Duration::ZERO; cpus.len()],
@@ -127,7 +134,7 @@ impl Assignment {
         let jobs = self.cycle / demand.period;
         let on_grid = |length: Duration| length - length % macrotick;
         let per_job = |free: Duration| on_grid(Duration::from_nanos(free.as_nanos() / jobs)) - demand.lead;
-        let mut room: Vec<(Duration, usize)> = self.free().into_iter().map(per_job).zip(0..).collect();
+        let mut room: Vec<(Duration, usize)> = self.free_to_migrate().into_iter().map(per_job).zip(0..).collect();
         room.retain(|&(free, _)| free >= shortest);
         room.sort_by_key(|&(free, cpu)| (Reverse(free), cpu));
         let enough = |count: &usize| room[..*count].iter().map(|&(free, _)| free).sum::<Duration>() >= demand.wcet;
@@ -167,6 +174,15 @@ impl Assignment {
     /// Returns the free time for windows and leads on each CPU in one cycle.
     pub fn free(&self) -> Vec<Duration> {
         self.load.iter().map(|&load| self.capacity - load).collect()
+    }
+
+    /// Returns the free time for tasks that migrate.
+    pub fn free_to_migrate(&self) -> Vec<Duration> {
+        self.free()
+            .into_iter()
+            .zip(&self.apart)
+            .map(|(free, &apart)| if apart { Duration::ZERO } else { free })
+            .collect()
     }
 
     pub fn cpu(&self, task: usize) -> u32 {

@@ -88,7 +88,10 @@ impl Refutation {
     /// Returns the path of the first thing that conflicts.
     fn place(&self, system: &System) -> String {
         match self {
-            Refutation::Pinned { tasks, .. } | Refutation::Demand { tasks, .. } | Refutation::Packing { tasks, .. } => {
+            Refutation::Pinned { tasks, .. }
+            | Refutation::Demand { tasks, .. }
+            | Refutation::Packing { tasks, .. }
+            | Refutation::Reserved { tasks, .. } => {
                 let task = tasks.iter().find(|name| system.task(name).is_some());
                 task.map_or("tasks".into(), |task| Kind::Task.place(system, task))
             }
@@ -312,14 +315,16 @@ pub enum PlanError {
         reached: Duration,
     },
     /// No CPU has room for a reservation of SCHED_DEADLINE.
-    #[error("task `{task}` needs {need} % of a CPU for SCHED_DEADLINE, but {}", room(*.free))]
+    #[error("task `{task}` needs {need} % of a CPU for SCHED_DEADLINE, but {}", room(*.cpu, *.free))]
     NoBandwidth {
         /// The task.
         task: String,
         /// Its bandwidth in percent of a CPU, rounded up.
         need: i64,
-        /// The free bandwidth on the emptiest CPU that the task can have alone, in percent. It is rounded down and at
-        /// least 0; `None` if there is no such CPU.
+        /// The CPU that the description gives to the task, if any.
+        cpu: Option<u32>,
+        /// The free bandwidth on this CPU, or else on the emptiest CPU that the task can have alone, in percent. It is
+        /// rounded down and at least 0; `None` if there is no such CPU.
         free: Option<i64>,
     },
     /// The tables need more windows than a table can hold.
@@ -465,9 +470,10 @@ fn in_one_window(whole: &bool) -> &'static str {
     }
 }
 
-fn room(free: Option<i64>) -> String {
+fn room(cpu: Option<u32>, free: Option<i64>) -> String {
+    let which = cpu.map_or("the emptiest CPU".into(), |cpu| format!("CPU {cpu}"));
     match free {
-        Some(free) => format!("the emptiest CPU has {free} % left beside windows, leads, budgets and other such tasks"),
+        Some(free) => format!("{which} has {free} % left beside windows, leads, budgets and other such tasks"),
         None => "there is no CPU that it can have alone".into(),
     }
 }

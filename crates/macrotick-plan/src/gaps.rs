@@ -119,7 +119,7 @@ impl Budget {
     fn new(problem: &Problem, draft: &Draft, pieces: &[Vec<Piece>]) -> Budget {
         // The assignment does not contain the cost of cutting jobs.
         let left = |pieces: &Vec<Piece>| problem.capacity() - problem.time_of(pieces.iter());
-        let all = draft.assignment.free().into_iter().zip(pieces.iter().map(left));
+        let all = draft.assignment.free_to_migrate().into_iter().zip(pieces.iter().map(left));
         let all: Vec<Duration> = all.map(|(free, left)| free.min(left)).collect();
         let demand = problem.splitting.tasks().map(|task| problem.demands[task].per_cycle(problem.cycle)).sum();
         let (taken, macrotick) = (vec![Duration::ZERO; all.len()], problem.system.macrotick);

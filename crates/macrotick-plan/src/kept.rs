@@ -1,10 +1,11 @@
 //! Time that windows leave to tasks of `SCHED_DEADLINE`, which come after windows and groups.
 //!
-//! The first table is made without regard to these tasks. If its windows leave too little before a deadline, further
-//! tables are made beside *kept time*: a task or a pool with windows that are then taken out. Its period is a part of
-//! the shortest deadline. Its length is the least with which the work fits into every interval. As a task without jitter
-//! it is at the same phase in every period, so it needs the least time; as a pool it can lie anywhere (Shin, Lee:
-//! Periodic resource model for compositional real-time guarantees, RTSS 2003). The reservations of a
+//! The first table is made without regard to these tasks. Its windows may leave too little before a deadline. Further
+//! tables are then made beside *kept time*: a task or a pool with windows that are taken out afterwards. Its period is a part of
+//! the shortest deadline. Its length is the least with which the work fits into every interval.
+//!
+//! As a task without jitter, kept time is at the same phase in every period, so it needs to be least. As a pool it can
+//! lie anywhere (Shin, Lee: Periodic resource model for compositional real-time guarantees, RTSS 2003). The reservations of a
 //! CPU have one such time together, or each its own. A reservation without a CPU gets that of its time.
 //!
 //! Groups take their budgets before these tasks, so some attempts also keep time for budgets.
@@ -19,7 +20,7 @@ use crate::demand::round_up;
 use crate::error::PlanError;
 use crate::folded;
 use crate::options::Clock;
-use crate::reserve::{are_admitted, for_one_alone, reserve};
+use crate::reserve::{admitted, for_one_alone, refute, reserve};
 use crate::room;
 use crate::LEAST_WINDOW;
 
@@ -50,6 +51,7 @@ const PREFIX: &str = "\u{0}";
 
 /// Returns the tables, and the system with a CPU for each reservation.
 pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<(Vec<CpuTable>, System), PlanError> {
+    refute(system, cycle)?;
     let tables = folded::tables(system, cycle, clock)?;
     let reserved = reserve(system, &tables, cycle);
     if reserved.as_ref().is_ok_and(|reserved| is_enough(reserved, &tables, cycle)) {
@@ -73,7 +75,9 @@ pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<
             return Ok(found);
         }
     }
-    Ok((tables, reserved?))
+    let reserved = reserved?;
+    admitted(&reserved, &tables, cycle)?;
+    Ok((tables, reserved))
 }
 
 /// Returns the ways to keep time that differ for a system.
@@ -160,8 +164,8 @@ fn part_of(cycle: Duration, most: Duration, grid: Duration) -> Option<Duration> 
     (least..=MOST_PERIODS).find(fits).map(|count| Duration::from_nanos(cycle.as_nanos() / count))
 }
 
-/// Returns the least length in each period with which there is enough time before every deadline, wherever the interval
-/// begins: with a fixed phase, or with time that can be anywhere in its period.
+/// Returns the least length in each period with which there is enough time before every deadline. The interval can begin
+/// anywhere. Without a fixed phase, the time can be anywhere in its period.
 fn least_length(
     fixed: bool,
     period: Duration,
@@ -230,7 +234,7 @@ fn is_enough(system: &System, tables: &[CpuTable], cycle: Duration) -> bool {
         let table = tables.iter().find(|table| table.cpu == cpu);
         tasks.is_empty() || Busy::new(system, table, cycle).leaves_enough(system, cpu, &tasks)
     };
-    are_admitted(system, tables, cycle) && system.cpus.iter().all(|&cpu| keeps(cpu))
+    admitted(system, tables, cycle).is_ok() && system.cpus.iter().all(|&cpu| keeps(cpu))
 }
 
 /// The time that windows take on a CPU, leads included.

@@ -100,6 +100,24 @@ pub enum Refutation {
         /// The leads of both tasks.
         leads: Duration,
     },
+    /// The kernel does not admit the reservations of a CPU beside what must be there.
+    #[error(
+        "SCHED_DEADLINE would promise {} of CPU {cpu}, but the kernel allows at most {} beside the tasks and groups \
+         that must be there, and its own reserve: {}",
+        percent(*.promised),
+        percent(*.allowed),
+        list(.tasks)
+    )]
+    Reserved {
+        /// The CPU.
+        cpu: u32,
+        /// The share of the reservations in thousandths, rounded up.
+        promised: i64,
+        /// The share that the kernel allows, in thousandths, rounded down and at least 0.
+        allowed: i64,
+        /// The tasks with these reservations.
+        tasks: Vec<String>,
+    },
     /// A chain cannot keep its bound in any table.
     #[error("chain `{chain}`: the bound on the {kind} is {bound}, but no table has less than {least}: {reason}")]
     Chain {
@@ -114,6 +132,10 @@ pub enum Refutation {
         /// The reason.
         reason: String,
     },
+}
+
+fn percent(thousandths: i64) -> String {
+    format!("{}.{} %", thousandths / 10, thousandths % 10)
 }
 
 /// Looks for a proof.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use macrotick_model::{CpuSet, CpuTable, Duration, Supply, System};
 
 use crate::error::PlanError;
+use crate::refute::Refutation;
 
 /// The parts of a CPU in which bandwidths count: 2 to the power of the kernel's `BW_SHIFT`.
 const WHOLE: i128 = 1 << 20;
@@ -63,11 +64,11 @@ fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Resul
             Fit::First => bin.free >= need,
         };
         let Some(bin) = bins.iter_mut().find(takes) else {
-            let percent = |parts: i128| (parts * 100).div_euclid(WHOLE) as i64;
             let task = system.tasks[task].name.clone();
             return Err(PlanError::NoBandwidth {
                 task,
                 need: percent(need + WHOLE / 100 - 1),
+                cpu: None,
                 free: emptiest.map(|parts| percent(parts.max(0))),
             });
         };
@@ -99,10 +100,56 @@ pub(crate) fn for_one_alone<'a>(system: &'a System, tables: &[CpuTable]) -> impl
     system.cpus.iter().copied().filter(alone)
 }
 
-/// Whether the kernel admits the reservations of each CPU that has them alone.
-pub(crate) fn are_admitted(system: &System, tables: &[CpuTable], cycle: Duration) -> bool {
-    let here = |cpu: u32| system.reserved().any(|(_, one)| one.cpus.as_slice() == [cpu]);
-    system.cpus.iter().all(|&cpu| !here(cpu) || free(system, tables, cycle, cpu) >= 0)
+/// Returns the reservations that a CPU has alone.
+fn given(system: &System, cpu: u32) -> impl Iterator<Item = usize> + '_ {
+    let here = move |task: &usize| {
+        system.tasks[*task].reservation().is_some_and(|reservation| reservation.cpus.as_slice() == [cpu])
+    };
+    (0..system.tasks.len()).filter(here)
+}
+
+/// Whether the kernel admits the reservations that each CPU has alone. The error names the largest one of a CPU.
+pub(crate) fn admitted(system: &System, tables: &[CpuTable], cycle: Duration) -> Result<(), PlanError> {
+    for &cpu in &system.cpus {
+        let Some(largest) = given(system, cpu).max_by_key(|&task| (bandwidth(system, task), Reverse(task))) else {
+            continue;
+        };
+        let (need, free) = (bandwidth(system, largest), free(system, tables, cycle, cpu));
+        if free < 0 {
+            return Err(PlanError::NoBandwidth {
+                task: system.tasks[largest].name.clone(),
+                need: percent(need + WHOLE / 100 - 1),
+                cpu: Some(cpu),
+                free: Some(percent((free + need).max(0))),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Proves that a CPU has too little for its reservations, whatever the tables are. Its tasks and pools need at least
+/// this time there.
+pub(crate) fn refute(system: &System, cycle: Duration) -> Result<(), PlanError> {
+    let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
+    for &cpu in &system.cpus {
+        let must = |pinned: Option<u32>| pinned == Some(cpu) || system.cpus.len() == 1;
+        let tasks =
+            system.windowed().filter(|task| must(task.cpu)).map(|task| (task.wcet + lead) * (cycle / task.period));
+        let pools = system.pools().filter(|pool| must(pool.cpu)).map(|pool| pool.length * (cycle / pool.period));
+        let free = beside(system, tasks.chain(pools).sum(), cycle, cpu);
+        let tasks: Vec<usize> = given(system, cpu).collect();
+        let promised: i128 = tasks.iter().map(|&task| bandwidth(system, task)).sum();
+        if !tasks.is_empty() && free < 0 {
+            let thousandths = |parts: i128| (parts * 1000).div_euclid(WHOLE) as i64;
+            return Err(PlanError::Impossible(Refutation::Reserved {
+                cpu,
+                promised: thousandths(promised + WHOLE / 1000 - 1),
+                allowed: thousandths((free + promised).max(0)),
+                tasks: tasks.into_iter().map(|task| system.tasks[task].name.clone()).collect(),
+            }));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the bandwidth that windows with their leads, budgets and given reservations leave to deadline tasks.
@@ -112,14 +159,22 @@ pub(crate) fn are_admitted(system: &System, tables: &[CpuTable], cycle: Duration
 fn free(system: &System, tables: &[CpuTable], cycle: Duration, cpu: u32) -> i128 {
     let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     let windows = tables.iter().filter(|table| table.cpu == cpu).flat_map(|table| &table.windows);
-    let busy: Duration =
-        windows.map(|window| window.length + if window.activate { lead } else { Duration::ZERO }).sum();
+    let busy = windows.map(|window| window.length + if window.activate { lead } else { Duration::ZERO }).sum();
+    beside(system, busy, cycle, cpu)
+}
+
+/// Returns the same beside windows and leads of this time.
+fn beside(system: &System, busy: Duration, cycle: Duration, cpu: u32) -> i128 {
     let groups = system.servers().filter(|group| group.cpus.contains(&cpu));
     let budgets: Duration = groups.filter_map(|group| group.budget).sum();
     let left = PARTS - parts(busy, cycle) - parts(budgets, system.server_period);
     let here = |task: &usize| system.tasks[*task].reservation().is_some_and(|one| one.cpus.contains(cpu));
     let given: i128 = (0..system.tasks.len()).filter(here).map(|task| bandwidth(system, task)).sum();
     LIMIT * left / PARTS - FAIR_SERVER - given
+}
+
+fn percent(parts: i128) -> i64 {
+    (parts * 100).div_euclid(WHOLE) as i64
 }
 
 fn bandwidth(system: &System, task: usize) -> i128 {
@@ -194,9 +249,27 @@ mod tests {
             told.starts_with("task `one` needs 81 % of a CPU for SCHED_DEADLINE, but the emptiest CPU has 80 % left"),
             "{told}"
         );
-        let full = task("given", 85, ", cpus: [0]") + &task("other", 90, ", cpus: [1]") + &task("one", 1, "");
+        let full = task("given", 80, ", cpus: [0]") + &task("other", 90, ", cpus: [1]") + &task("one", 1, "");
         let told = cpus_of(&full, "").unwrap_err().to_string();
         assert!(told.contains("the emptiest CPU has 0 % left"), "{told}");
+    }
+
+    #[test]
+    fn too_much_on_a_given_cpu_is_proved_or_told() {
+        // The window of CPU 0 is pinned: 10 % of 95 % and the 5 % of the fair class are gone.
+        let proved = cpus_of(&task("given", 90, ", cpus: [0]"), "").unwrap_err().to_string();
+        assert_eq!(
+            proved,
+            "SCHED_DEADLINE would promise 90.0 % of CPU 0, but the kernel allows at most 80.4 % beside the tasks and \
+             groups that must be there, and its own reserve: `given`"
+        );
+        // Two tasks can be on either CPU, but one of them must be on CPU 1.
+        let others = ["x", "y"].map(|name| format!("  - {{name: {name}, period: 10ms, wcet: 5ms}}\n")).concat();
+        let told = cpus_of(&(others.clone() + &task("given", 60, ", cpus: [1]")), "").unwrap_err().to_string();
+        assert!(told.starts_with("task `given` needs 60 % of a CPU for SCHED_DEADLINE, but CPU 1 has "), "{told}");
+        // Beside a smaller one, both find a CPU.
+        let found = cpus_of(&(others + &task("given", 40, ", cpus: [1]")), "");
+        assert_eq!(found.unwrap(), ["given 1"]);
     }
 
     #[test]

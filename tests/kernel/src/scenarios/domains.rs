@@ -271,9 +271,10 @@ fn refused_bind() -> Check {
     let (u, device, small) = (unit_ns(), Device::open()?, cpuset("small", "0")?);
     let sleeper = sleeper()?;
     small.take(sleeper.pid)?;
-    sys::set_online(1, false).explain("CPU 1 off line")?;
+    let others = |online| (1..sys::nr_cpus()).try_for_each(|cpu| sys::set_online(cpu, online));
+    others(false).explain("other CPUs off line")?;
     Group::root().take(sleeper.pid)?;
-    sys::set_online(1, true).explain("CPU 1 on line")?;
+    others(true).explain("other CPUs on line")?;
     ensure_eq!(sys::affinity(sleeper.pid), Ok(vec![0]), "the affinity before");
     Table::single(20 * u, 1, 0, 4 * u).install(&device)?;
     ensure_eq!(bind(&device, &sleeper)?, Err(libc::EAGAIN), "bind while it sleeps on another CPU");
