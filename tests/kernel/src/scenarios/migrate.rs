@@ -50,11 +50,11 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("migrate_system_calls", locks::system_calls).on(2).within(60_000),
     Scenario::new("migrate_kernel_locks_calls", || locks::kernel_locks(&[pipes, listings, memory], 40))
         .on(2)
-        .within(60_000),
-    Scenario::new("migrate_kernel_locks_files", || locks::kernel_locks(&[files, files], 40)).on(2).within(60_000),
+        .within(200_000),
+    Scenario::new("migrate_kernel_locks_files", || locks::kernel_locks(&[files, files], 40)).on(2).within(200_000),
     Scenario::new("migrate_kernel_locks_births", || locks::kernel_locks(&[processes, shared_memory], 40))
         .on(2)
-        .within(60_000),
+        .within(200_000),
     Scenario::new("full_migrate_kernel_locks", full_kernel_locks).on(2).within(600_000),
     Scenario::new("migrate_inherit_outside_other", || locks::inherit_outside(SchedAttr::other())).on(2),
     Scenario::new("migrate_inherit_outside_fifo", || locks::inherit_outside(SchedAttr::fifo(50))).on(2),
