@@ -96,6 +96,10 @@ impl Refutation {
                 task.map_or("tasks".into(), |task| Kind::Task.place(system, task))
             }
             Refutation::Starts { first: task, .. } | Refutation::Whole { task, .. } => Kind::Task.place(system, task),
+            Refutation::Budgets { groups, .. } => {
+                let first = groups.first().map_or("", |group| group);
+                named("groups", system.groups.iter().map(|one| &one.name), first, "budget")
+            }
             Refutation::Chain { chain, kind, .. } => kind.place(system, chain),
         }
     }

@@ -100,6 +100,24 @@ pub enum Refutation {
         /// The leads of both tasks.
         leads: Duration,
     },
+    /// Windows and budgets of a CPU take too much together.
+    #[error(
+        "CPU {cpu}: its windows take at least {} and the budgets of {} {}, but together they can take at most 95 %, in \
+         whole parts of 1024",
+        percent(*.windows),
+        list(.groups),
+        percent(*.budgets)
+    )]
+    Budgets {
+        /// The CPU.
+        cpu: u32,
+        /// The share of windows and leads in thousandths, rounded up.
+        windows: i64,
+        /// The share of the budgets in thousandths, rounded up.
+        budgets: i64,
+        /// The groups with these budgets.
+        groups: Vec<String>,
+    },
     /// The kernel does not admit the reservations of a CPU beside what must be there.
     #[error(
         "SCHED_DEADLINE would promise {} of CPU {cpu}, but the kernel allows at most {} beside the tasks and groups \

@@ -11,11 +11,14 @@ use macrotick_model::{CpuSet, CpuTable, Duration, Supply, System};
 
 use crate::error::PlanError;
 use crate::refute::Refutation;
+use crate::{room, CAP_PERMILLE};
 
 /// The parts of a CPU in which bandwidths count: 2 to the power of the kernel's `BW_SHIFT`.
 const WHOLE: i128 = 1 << 20;
 /// The parts of a CPU in which windows and budgets count: the kernel's `SCHED_CAPACITY_SCALE`.
 const PARTS: i128 = 1 << 10;
+/// The most that windows and budgets take together (`MACROTICK_CAP_PERMILLE`).
+const MOST: i128 = PARTS * CAP_PERMILLE as i128 / 1000;
 /// The share of the rest beside windows and budgets that deadline tasks can have: the defaults of `sched_rt_runtime_us`
 /// and `sched_rt_period_us`.
 const LIMIT: i128 = 950_000 * WHOLE / 1_000_000;
@@ -127,29 +130,50 @@ pub(crate) fn admitted(system: &System, tables: &[CpuTable], cycle: Duration) ->
     Ok(())
 }
 
-/// Proves that a CPU has too little for its reservations, whatever the tables are. Its tasks and pools need at least
-/// this time there.
+/// Proves that a CPU has too little for its budgets or reservations, whatever the tables are. Its tasks and pools need at
+/// least this time there.
 pub(crate) fn refute(system: &System, cycle: Duration) -> Result<(), PlanError> {
+    let refutation = system.cpus.iter().find_map(|&cpu| {
+        let busy = least_busy(system, cycle, cpu);
+        refute_budgets(system, busy, cycle, cpu).or_else(|| refute_reservations(system, busy, cycle, cpu))
+    });
+    refutation.map_or(Ok(()), |refutation| Err(PlanError::Impossible(refutation)))
+}
+
+/// Returns the time that windows and leads of a CPU need in a cycle, if nothing else is on it than what must be.
+fn least_busy(system: &System, cycle: Duration, cpu: u32) -> Duration {
     let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
-    for &cpu in &system.cpus {
-        let must = |pinned: Option<u32>| pinned == Some(cpu) || system.cpus.len() == 1;
-        let tasks =
-            system.windowed().filter(|task| must(task.cpu)).map(|task| (task.wcet + lead) * (cycle / task.period));
-        let pools = system.pools().filter(|pool| must(pool.cpu)).map(|pool| pool.length * (cycle / pool.period));
-        let free = beside(system, tasks.chain(pools).sum(), cycle, cpu);
-        let tasks: Vec<usize> = given(system, cpu).collect();
-        let promised: i128 = tasks.iter().map(|&task| bandwidth(system, task)).sum();
-        if !tasks.is_empty() && free < 0 {
-            let thousandths = |parts: i128| (parts * 1000).div_euclid(WHOLE) as i64;
-            return Err(PlanError::Impossible(Refutation::Reserved {
-                cpu,
-                promised: thousandths(promised + WHOLE / 1000 - 1),
-                allowed: thousandths((free + promised).max(0)),
-                tasks: tasks.into_iter().map(|task| system.tasks[task].name.clone()).collect(),
-            }));
-        }
-    }
-    Ok(())
+    let must = |pinned: Option<u32>| pinned == Some(cpu) || system.cpus.len() == 1;
+    let tasks = system.windowed().filter(|task| must(task.cpu)).map(|task| (task.wcet + lead) * (cycle / task.period));
+    let pools = system.pools().filter(|pool| must(pool.cpu)).map(|pool| pool.length * (cycle / pool.period));
+    tasks.chain(pools).sum()
+}
+
+fn refute_budgets(system: &System, busy: Duration, cycle: Duration, cpu: u32) -> Option<Refutation> {
+    let here = || system.servers().filter(|group| group.cpus.contains(&cpu) && group.budget.is_some());
+    let budgets = room::budget(system, cpu);
+    let free = i128::from(system.server_period.as_nanos()) * (MOST - parts(busy, cycle));
+    let thousandths =
+        |part: Duration, whole: Duration| (part.as_nanos() * 1000 + whole.as_nanos() - 1) / whole.as_nanos();
+    (budgets > Duration::ZERO && i128::from(budgets.as_nanos()) * PARTS > free).then(|| Refutation::Budgets {
+        cpu,
+        windows: thousandths(busy, cycle),
+        budgets: thousandths(budgets, system.server_period),
+        groups: here().map(|group| group.name.clone()).collect(),
+    })
+}
+
+fn refute_reservations(system: &System, busy: Duration, cycle: Duration, cpu: u32) -> Option<Refutation> {
+    let free = beside(system, busy, cycle, cpu);
+    let tasks: Vec<usize> = given(system, cpu).collect();
+    let promised: i128 = tasks.iter().map(|&task| bandwidth(system, task)).sum();
+    let thousandths = |parts: i128| (parts * 1000).div_euclid(WHOLE) as i64;
+    (!tasks.is_empty() && free < 0).then(|| Refutation::Reserved {
+        cpu,
+        promised: thousandths(promised + WHOLE / 1000 - 1),
+        allowed: thousandths((free + promised).max(0)),
+        tasks: tasks.into_iter().map(|task| system.tasks[task].name.clone()).collect(),
+    })
 }
 
 /// Returns the bandwidth that windows with their leads, budgets and given reservations leave to deadline tasks.
@@ -165,8 +189,7 @@ fn free(system: &System, tables: &[CpuTable], cycle: Duration, cpu: u32) -> i128
 
 /// Returns the same beside windows and leads of this time.
 fn beside(system: &System, busy: Duration, cycle: Duration, cpu: u32) -> i128 {
-    let groups = system.servers().filter(|group| group.cpus.contains(&cpu));
-    let budgets: Duration = groups.filter_map(|group| group.budget).sum();
+    let budgets = room::budget(system, cpu);
     let left = PARTS - parts(busy, cycle) - parts(budgets, system.server_period);
     let here = |task: &usize| system.tasks[*task].reservation().is_some_and(|one| one.cpus.contains(cpu));
     let given: i128 = (0..system.tasks.len()).filter(here).map(|task| bandwidth(system, task)).sum();
@@ -270,6 +293,21 @@ mod tests {
         // Beside a smaller one, both find a CPU.
         let found = cpus_of(&(others + &task("given", 40, ", cpus: [1]")), "");
         assert_eq!(found.unwrap(), ["given 1"]);
+    }
+
+    #[test]
+    fn too_much_for_windows_and_budgets_is_proved() {
+        let of = |budget: &str| {
+            let groups = format!("groups:\n  - {{name: g, priority: 1, budget: {budget}, cpus: [0]}}\n");
+            cpus_of("", &groups).map_err(|error| error.to_string())
+        };
+        // 103 of 1024 parts for the window, 869 are left of 972.
+        assert!(of("2121us").is_ok());
+        assert_eq!(
+            of("2122us").unwrap_err(),
+            "CPU 0: its windows take at least 10.0 % and the budgets of `g` 84.9 %, but together they can take at most \
+             95 %, in whole parts of 1024"
+        );
     }
 
     #[test]
