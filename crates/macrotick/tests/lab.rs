@@ -424,7 +424,7 @@ fn deadline_tasks_have_partitions_where_they_need_them() {
     assert_eq!(report_of_all.task("two").unwrap().cpus.as_slice(), [1, 2]);
 }
 
-/// The judge, the runner and the kernel refuse them; the kernel, if the plan was not judged. The changes before the
+/// The judge, the runner and the kernel refuse them beside a table by hand; the kernel, if the plan was not judged. The changes before the
 /// error are undone.
 #[test]
 #[ignore = "needs the lab"]
@@ -433,7 +433,8 @@ fn deadline_tasks_that_cannot_be_are_refused_by_name() {
     let text = "system: full\ncpus: [0, 1]\ntasks:\n\
                 \x20 - {name: control, period: 10ms, wcet: 3ms, cpu: 1}\n\
                 \x20 - {name: fits, period: 40ms, wcet: 8ms, supply: {deadline: {cpus: [1]}}}\n\
-                \x20 - {name: greedy, period: 40ms, wcet: 18ms, supply: {deadline: {cpus: [1]}}}\n";
+                \x20 - {name: greedy, period: 40ms, wcet: 18ms, supply: {deadline: {cpus: [1]}}}\n\
+                table:\n  - {task: control, cpu: 1, offset: 0us, length: 3ms, activate: true, deadline: true}\n";
     let (description, plan) = (describe(&folder, text), folder.join("plan.json"));
     let (description, plan) = (description.to_str().unwrap(), plan.to_str().unwrap());
     let judged = macrotick(&["check", description]);
@@ -454,8 +455,8 @@ fn deadline_tasks_that_cannot_be_are_refused_by_name() {
     assert!(said.ends_with("\n0-1\n") && !said.contains("macrotick-"), "{said}");
 }
 
-/// The judge's admission is that of the kernel, to a ten-thousandth of a CPU: beside windows of 30 % and a budget of 10
-/// %.
+/// The judge's admission is that of the kernel, to a ten-thousandth of a CPU. Windows take 30 %, in a table by hand, and
+/// a budget takes 10 %.
 #[test]
 #[ignore = "needs the lab"]
 fn the_judge_admits_deadline_tasks_as_the_kernel_does() {
@@ -464,7 +465,8 @@ fn the_judge_admits_deadline_tasks_as_the_kernel_does() {
         let text = format!(
             "system: s\ncpus: [0, 1]\ntasks:\n  - {{name: control, period: 10ms, wcet: 3ms, cpu: 1}}\n  \
              - {{name: d, period: 1s, wcet: 1ms, supply: {{deadline: {{runtime: {runtime}, cpus: [1]}}}}}}\n\
-             groups:\n  - {{name: g, priority: 1, budget: 250us, cpus: [1]}}\n"
+             groups:\n  - {{name: g, priority: 1, budget: 250us, cpus: [1]}}\n\
+             table:\n  - {{task: control, cpu: 1, offset: 0us, length: 3ms, activate: true, deadline: true}}\n"
         );
         let (folder, plan) = (folder.join(runtime), folder.join(format!("{runtime}.json")));
         let description = describe(&folder, &text);
