@@ -113,7 +113,8 @@ pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
 }
 
 /// Makes a plan within these limits. The plan is the same for the same system, solver and seed, in whichever order the
-/// system lists its parts. On a slow machine, the time limit can end the search before it finds this plan.
+/// system lists its parts. On a slow machine, the time limit can end a part of the search: the plan can then be
+/// another one, or missing.
 pub fn plan_within(system: &System, solver: Solver, options: Options) -> Result<Plan, PlanError> {
     plan_watched(system, solver, options, &options::Unwatched)
 }

@@ -133,11 +133,25 @@ pub(crate) fn admitted(system: &System, tables: &[CpuTable], cycle: Duration) ->
 /// Proves that a CPU has too little for its budgets or reservations, whatever the tables are. Its tasks and pools need at
 /// least this time there.
 pub(crate) fn refute(system: &System, cycle: Duration) -> Result<(), PlanError> {
+    let system = &on_the_only_cpu(system);
     let refutation = system.cpus.iter().find_map(|&cpu| {
         let busy = least_busy(system, cycle, cpu);
         refute_budgets(system, busy, cycle, cpu).or_else(|| refute_reservations(system, busy, cycle, cpu))
     });
     refutation.map_or(Ok(()), |refutation| Err(PlanError::Impossible(refutation)))
+}
+
+/// Returns the system with the CPU of each reservation, if there is just one.
+fn on_the_only_cpu(system: &System) -> System {
+    let mut system = system.clone();
+    if let [cpu] = system.cpus[..] {
+        for task in &mut system.tasks {
+            if let Supply::Deadline(reservation) = &mut task.supply {
+                reservation.cpus = CpuSet::from_iter([cpu]);
+            }
+        }
+    }
+    system
 }
 
 /// Returns the time that windows and leads of a CPU need in a cycle, if nothing else is on it than what must be.

@@ -271,7 +271,8 @@ fn refused_bind() -> Check {
     let (u, device, small) = (unit_ns(), Device::open()?, cpuset("small", "0")?);
     let sleeper = sleeper()?;
     small.take(sleeper.pid)?;
-    let others = |online| (1..sys::nr_cpus()).try_for_each(|cpu| sys::set_online(cpu, online));
+    let cpus = sys::nr_cpus();
+    let others = |online| (1..cpus).try_for_each(|cpu| sys::set_online(cpu, online));
     others(false).explain("other CPUs off line")?;
     Group::root().take(sleeper.pid)?;
     others(true).explain("other CPUs on line")?;
