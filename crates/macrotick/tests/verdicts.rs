@@ -115,7 +115,7 @@ fn catches_interrupt(line: &str) -> bool {
 }
 
 /// Each with the line and column of the problem, and words of the reason.
-const INFEASIBLE: [(&str, &str, &str, &str); 8] = [
+const INFEASIBLE: [(&str, &str, &str, &str); 9] = [
     (
         "overload",
         "3:3",
@@ -184,6 +184,17 @@ tasks:
         "reservation",
         "3:12",
         "of a CPU for SCHED_DEADLINE",
+        "
+tasks:
+  - {name: a, period: 10ms, wcet: 9ms, supply: {deadline: {runtime: 9900us}}}
+  - {name: b, period: 10ms, wcet: 1ms}
+cpus: [0, 1]
+",
+    ),
+    (
+        "reservation-of-one-cpu",
+        "3:12",
+        "proved impossible: SCHED_DEADLINE would promise 99.0 % of CPU 0",
         "
 tasks:
   - {name: a, period: 10ms, wcet: 9ms, supply: {deadline: {runtime: 9900us}}}
