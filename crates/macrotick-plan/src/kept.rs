@@ -1,12 +1,13 @@
 //! Time that windows leave to tasks of `SCHED_DEADLINE`, which come after windows and groups.
 //!
 //! The first table is made without regard to these tasks. Its windows may leave too little before a deadline. Further
-//! tables are then made beside *kept time*: a task or a pool with windows that are taken out afterwards. Its period is a part of
-//! the shortest deadline. Its length is the least with which the work fits into every interval.
+//! tables are then made beside *kept time*: a task or a pool with windows that are taken out afterwards. Its period is a
+//! part of the shortest deadline. Its length is the least with which the work fits into every interval.
 //!
-//! As a task without jitter, kept time is at the same phase in every period, so it needs to be least. As a pool it can
-//! lie anywhere (Shin, Lee: Periodic resource model for compositional real-time guarantees, RTSS 2003). The reservations of a
-//! CPU have one such time together, or each its own. A reservation without a CPU gets that of its time.
+//! As a task without jitter, kept time is at the same phase in every period, and the least of it is enough. As a pool it
+//! takes more, but can lie anywhere (Shin, Lee: Periodic resource model for compositional real-time guarantees, RTSS
+//! 2003). The reservations of a CPU share one such time, or each has its own. A reservation without a CPU always has its
+//! own, and gets the CPU on which that time was placed.
 //!
 //! Groups take their budgets before these tasks, so some attempts also keep time for budgets.
 //!

@@ -164,7 +164,7 @@ fn least_busy(system: &System, cycle: Duration, cpu: u32) -> Duration {
 }
 
 fn refute_budgets(system: &System, busy: Duration, cycle: Duration, cpu: u32) -> Option<Refutation> {
-    let here = || system.servers().filter(|group| group.cpus.contains(&cpu) && group.budget.is_some());
+    let groups = system.servers().filter(|group| group.cpus.contains(&cpu) && group.budget.is_some());
     let budgets = room::budget(system, cpu);
     let free = i128::from(system.server_period.as_nanos()) * (MOST - parts(busy, cycle));
     let thousandths =
@@ -173,7 +173,7 @@ fn refute_budgets(system: &System, busy: Duration, cycle: Duration, cpu: u32) ->
         cpu,
         windows: thousandths(busy, cycle),
         budgets: thousandths(budgets, system.server_period),
-        groups: here().map(|group| group.name.clone()).collect(),
+        groups: groups.map(|group| group.name.clone()).collect(),
     })
 }
 

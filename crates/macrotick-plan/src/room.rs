@@ -1,14 +1,14 @@
 //! The time of each CPU that belongs to other than windows: budgets of groups, and reservations of SCHED_DEADLINE.
 
+use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{Duration, Group, System};
+
+use crate::demand::round_up;
 
 /// The share that the kernel keeps free beside reservations: the server of its fair class, and a part of the rest
 /// (`dl_server_start()`, `sched_rt_runtime_us`). In thousandths.
 const FAIR_SERVER: i128 = 50;
 const LIMIT: i128 = 950;
-
-/// The least budget of a group.
-const LEAST_BUDGET: Duration = Duration::from_micros(10);
 
 /// Returns the time in a cycle that is taken on each CPU, in the order of the system's CPUs. A reservation counts if it
 /// has exactly one CPU, an open budget counts as zero.
@@ -32,8 +32,8 @@ pub(crate) fn expected_budget(system: &System, cpu: u32) -> Duration {
         let work: Duration = here().map(|task| task.wcet).sum();
         let first = here().map(|task| task.deadline).min().unwrap_or(system.server_period);
         let periods = ((first / system.server_period - 1) / 2).max(1);
-        let least = Duration::from_nanos((work.as_nanos() + periods - 1) / periods).max(LEAST_BUDGET);
-        crate::demand::round_up(least, Duration::from_micros(1))
+        let least = Duration::from_nanos((work.as_nanos() + periods - 1) / periods).max(MIN_BUDGET);
+        round_up(least, Duration::from_micros(1))
     };
     budget(system, cpu) + open.map(estimate).sum()
 }

@@ -260,7 +260,7 @@ static int taprio_gate_prepare(struct Qdisc *sch, u32 flags, struct nlattr **tb,
 				    "EXACT excludes TXTIME_ASSIST and FULL_OFFLOAD");
 		return -EINVAL;
 	}
-	/* The administrator of a network namespace may be anyone; the thread waits for real. */
+	/* Any user can administer a namespace of his own. Its thread would delay others. */
 	if (!capable(CAP_SYS_NICE)) {
 		NL_SET_ERR_MSG(extack,
 			       "Exact gates need CAP_SYS_NICE in the initial user namespace");
