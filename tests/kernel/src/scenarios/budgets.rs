@@ -194,9 +194,11 @@ fn budget_of(group: &Group) -> Check<String> {
     Ok(group.get("cpu.ds.budget")?.trim().to_owned())
 }
 
-/// Returns a number of `cpu.ds.stat`.
+/// Returns the sum of a number of `cpu.ds.stat` over the CPUs: a thread that is not pinned uses budgets of several.
 pub(super) fn stat(group: &Group, key: &str) -> Check<u64> {
     let text = group.get("cpu.ds.stat")?;
-    let value = text.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
-    value.and_then(|value| value.parse().ok()).ok_or_else(|| format!("no {key} in {text:?}"))
+    let values = text.split_whitespace().filter_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+    let values: Option<Vec<u64>> = values.map(|value| value.parse().ok()).collect();
+    let values = values.filter(|values| !values.is_empty()).ok_or_else(|| format!("no {key} in {text:?}"))?;
+    Ok(values.iter().sum())
 }
