@@ -6,6 +6,7 @@ use macrotick_model::{CpuSet, Duration, SplitMix64, SyncWindow, System};
 
 use crate::demand::Demand;
 use crate::error::PlanError;
+use crate::folded::Problem;
 use crate::packing::{self, Packed};
 use crate::room::beside_windows;
 use crate::split::Splitting;
@@ -30,16 +31,12 @@ pub(crate) struct Assignment {
 impl Assignment {
     /// Assigns tasks and pools to CPUs. It first spreads them (worst fit: each goes to the emptiest CPU). If this
     /// leaves no room for a big one, it packs them (best fit), and then searches for a packing. Pinned ones come first,
-    /// then tasks before pools, then those with a larger demand. A split task has no CPU.
+    /// then tasks before pools, then those with a larger demand. A split task has no CPU. Tasks that stay have theirs.
     ///
     /// Budgets of groups and given reservations take room. Only if this leaves too little, windows have all of it, and
     /// the judge decides.
-    pub fn new(
-        demands: &[Demand],
-        system: &System,
-        cycle: Duration,
-        splitting: &Splitting,
-    ) -> Result<Assignment, PlanError> {
+    pub fn new(problem: &Problem) -> Result<Assignment, PlanError> {
+        let Problem { ref demands, system, cycle, .. } = *problem;
         let (cpus, domains) = (&system.cpus, system.domains());
         let all: CpuSet = cpus.iter().copied().collect();
         let empty = Assignment {
@@ -50,32 +47,28 @@ impl Assignment {
                 .collect(),
             capacity: capacity(system.sync(), cycle),
             cpus: cpus.clone(),
-            load: vec![Duration::ZERO; cpus.len()],
-            of: vec![0; demands.len()],
+            load: problem.frozen.time(demands),
+            of: (0..demands.len()).map(|task| problem.frozen.cpu(task, cpus).unwrap_or(0)).collect(),
             shares: vec![Vec::new(); demands.len()],
         };
-        let mut order: Vec<usize> = (0..demands.len()).filter(|&task| !splitting.has(task)).collect();
+        let mut order: Vec<usize> = (0..demands.len()).filter(|&task| problem.is_open(task)).collect();
         order.sort_by_key(|&task| {
             let demand = &demands[task];
             (demand.cpu.is_none(), demand.is_pool(), Reverse(demand.per_cycle(cycle)), task)
         });
-        let beside = Assignment { load: beside_windows(system, cycle), ..empty.clone() };
-        let used = beside.load.iter().any(|&load| load > Duration::ZERO);
+        let others = beside_windows(system, cycle);
+        let used = others.iter().any(|&load| load > Duration::ZERO);
+        let beside = empty.clone().beside(&others);
         let found = used.then(|| beside.fit(demands, &order).ok()).flatten();
         found.map_or_else(|| empty.fit(demands, &order), Ok)
     }
 
     /// Assigns with draws: the order of the tasks, and whether they are spread or packed.
-    pub fn drawn(
-        demands: &[Demand],
-        system: &System,
-        cycle: Duration,
-        splitting: &Splitting,
-        random: &mut SplitMix64,
-    ) -> Result<Assignment, PlanError> {
-        let found = Assignment::new(demands, system, cycle, splitting)?;
+    pub fn drawn(problem: &Problem, random: &mut SplitMix64) -> Result<Assignment, PlanError> {
+        let Problem { ref demands, system, cycle, .. } = *problem;
+        let found = Assignment::new(problem)?;
         let mut order: Vec<(bool, Reverse<i128>, usize)> = (0..demands.len())
-            .filter(|&task| !splitting.has(task))
+            .filter(|&task| problem.is_open(task))
             .map(|task| {
                 let weight =
                     i128::from(demands[task].per_cycle(cycle).as_nanos()) * i128::from(50 + random.bits() % 100);
@@ -84,9 +77,16 @@ impl Assignment {
             .collect();
         order.sort_unstable();
         let order: Vec<usize> = order.into_iter().map(|(.., task)| task).collect();
-        let empty = Assignment { load: beside_windows(system, cycle), of: vec![0; demands.len()], ..found.clone() };
+        let empty = Assignment { load: problem.frozen.time(demands), ..found.clone() };
+        let empty = empty.beside(&beside_windows(system, cycle));
         let drawn = empty.clone().fill(demands, &order, random.bits() % 4 == 0);
         drawn.or_else(|_| empty.searched(demands, &order, random).ok_or(())).or(Ok(found))
+    }
+
+    /// Adds load to each CPU.
+    fn beside(mut self, others: &[Duration]) -> Assignment {
+        self.load.iter_mut().zip(others).for_each(|(load, &other)| *load += other);
+        self
     }
 
     fn fit(self, demands: &[Demand], order: &[usize]) -> Result<Assignment, PlanError> {

@@ -73,6 +73,21 @@ impl Demand {
         deadline.min(start + self.period - self.lead)
     }
 
+    /// Returns the name of a property with which windows for the other demand may not suffice for this one. Its CPU and
+    /// its lead are not among them.
+    pub fn difference(&self, other: &Demand) -> Option<&'static str> {
+        let properties = [
+            (self.kind == other.kind, "kind"),
+            (self.period == other.period, "period"),
+            ((self.wcet, self.needed) == (other.wcet, other.needed), self.kind.length()),
+            (self.deadline == other.deadline, "deadline"),
+            (self.offset == other.offset, "offset"),
+            (self.jitter == other.jitter, "jitter"),
+            (self.preemptible || !other.preemptible, "preemptibility"),
+        ];
+        properties.into_iter().find(|(same, _)| !same).map(|(_, name)| name)
+    }
+
     /// Returns the needed time in one cycle, leads included.
     pub fn per_cycle(&self, cycle: Duration) -> Duration {
         (self.wcet + self.lead) * (cycle / self.period)
@@ -114,6 +129,12 @@ fn common_grid(system: &System) -> Duration {
 pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
     let tasks = system.windowed().map(|task| of_task(task, system));
     tasks.chain(system.pools().map(|pool| of_pool(&pool, system))).collect()
+}
+
+/// Returns the demand of the task or pool of this name.
+pub(crate) fn demand_of(system: &System, name: &str) -> Option<Result<Demand, PlanError>> {
+    let task = system.windowed().find(|task| task.name == name).map(|task| of_task(task, system));
+    task.or_else(|| system.pools().find(|pool| pool.name == name).map(|pool| of_pool(&pool, system)))
 }
 
 fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {

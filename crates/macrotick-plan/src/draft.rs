@@ -74,7 +74,7 @@ impl Problem<'_> {
 
     /// Returns the tasks to place on a phase because of the tasks that missed.
     fn promoted(&self, draft: &Draft, missed: &[usize]) -> Vec<usize> {
-        let open = |task: &usize| !draft.placed[*task] && !draft.unplaceable[*task] && !self.splitting.has(*task);
+        let open = |task: &usize| !draft.placed[*task] && !draft.unplaceable[*task] && self.is_open(*task);
         let mut promoted: Vec<usize> = missed.iter().copied().filter(open).collect();
         if draft.rounds > GENTLE_ROUNDS && !promoted.is_empty() {
             let mut late = vec![false; draft.assignment.len()];

@@ -20,7 +20,7 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the name of the time that the entity needs.
-    fn length(self) -> &'static str {
+    pub(crate) fn length(self) -> &'static str {
         match self {
             Kind::Task => "wcet",
             Kind::Pool => "budget",
@@ -233,6 +233,14 @@ pub enum PlanError {
         /// The time that windows and leads can take there.
         capacity: Duration,
     },
+    /// The windows of a frozen task cannot stay.
+    #[error(
+        "the windows of `{task}` are frozen, but a sync window, a message or another frozen window is in their way"
+    )]
+    Frozen {
+        /// The task or pool.
+        task: String,
+    },
     /// No phase gives all jobs of a task a start within the jitter bound and their time before the deadline.
     #[error(
         "task `{task}`: found no phase on CPU {cpu} that gives each job a start within its jitter bound and {wcet} of \
@@ -411,9 +419,10 @@ impl PlanError {
                 };
                 (name.replace(".name", &format!(".{key}")), Some(format!("set a longer `{key}`")))
             }
-            PlanError::NoPhase { task, .. } | PlanError::Pieces { task, .. } | PlanError::NoBandwidth { task, .. } => {
-                (Kind::Task.place(system, task), None)
-            }
+            PlanError::NoPhase { task, .. }
+            | PlanError::Pieces { task, .. }
+            | PlanError::NoBandwidth { task, .. }
+            | PlanError::Frozen { task } => (Kind::Task.place(system, task), None),
             PlanError::NoHyperperiod | PlanError::NoTable | PlanError::TooManyWindows { .. } => ("tasks".into(), None),
         }
     }
@@ -429,6 +438,7 @@ impl PlanError {
             | Grid { .. }
             | Overload { .. }
             | Chain { .. }
+            | Frozen { .. }
             | NoBandwidth { .. }
             | TooManyWindows { .. }
             | Gates(_)

@@ -20,7 +20,7 @@
 //! jitter bounds as they are. For a system with chains, with `after` or without preemption, its first trial comes before
 //! everything else.
 //!
-//! Sync windows are taken before anything else, on every CPU.
+//! Sync windows are taken before anything else, on every CPU, and so are windows that must stay ([`crate::frozen`]).
 //!
 //! Before each start, the CPU is free for the lead. For placed tasks, the lead is taken together with the first window;
 //! for the others, the simulation idles. All instants remain those of windows. Pools have no lead.
@@ -39,6 +39,7 @@ use crate::draft::{Draft, Failure, Layout};
 use crate::edf::jobs::Jobs;
 use crate::edf::{Filling, Gap};
 use crate::error::PlanError;
+use crate::frozen::{Frozen, Windows};
 use crate::graph::Graph;
 use crate::occupancy::Occupancy;
 use crate::options::Clock;
@@ -93,10 +94,17 @@ pub(crate) struct Problem<'a> {
     /// The order of `after` alone.
     pub plain: Graph,
     pub splitting: Splitting,
+    pub frozen: Frozen,
 }
 
-pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<Vec<CpuTable>, PlanError> {
-    let problem = Problem::new(system, cycle)?;
+/// Returns the tables, in which the frozen windows are as they were.
+pub(crate) fn tables(
+    system: &System,
+    cycle: Duration,
+    clock: &Clock,
+    frozen: &Windows,
+) -> Result<Vec<CpuTable>, PlanError> {
+    let problem = Problem::new(system, cycle, frozen)?;
     refute::refute(&problem)?;
     let ordered = problem.ordered(clock);
     // Drafts place windows one after the other, as the search does, but eject nothing.
@@ -117,7 +125,7 @@ pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<
         },
         Err(reason) => reason,
     };
-    let problem = Problem::new(system, cycle)?;
+    let problem = Problem::new(system, cycle, frozen)?;
     problem.finished(&problem.find(clock, reason)?)
 }
 
@@ -180,7 +188,7 @@ impl<'a> Problem<'a> {
         PlanError::Chain { chain: self.system.chains[chain].name.clone(), kind, bound, reached }
     }
 
-    fn new(system: &'a System, cycle: Duration) -> Result<Problem<'a>, PlanError> {
+    fn new(system: &'a System, cycle: Duration, frozen: &Windows) -> Result<Problem<'a>, PlanError> {
         let demands = demands(system)?;
         let names: BTreeMap<&str, usize> = system.windowed().map(|task| task.name.as_str()).zip(0..).collect();
         let index = |name: &String| *names.get(name.as_str()).expect("a validated chain names tasks with windows");
@@ -198,7 +206,14 @@ impl<'a> Problem<'a> {
             *rank = (*rank).min(graph.depth[task]);
         }
         let splitting = Splitting::none(demands.len());
-        Ok(Problem { system, cycle, lead: lead(system), demands, paths, ranks, chained, graph, plain, splitting })
+        let frozen = Frozen::new(frozen, &demands, &system.cpus, cycle);
+        let lead = lead(system);
+        Ok(Problem { system, cycle, lead, demands, paths, ranks, chained, graph, plain, splitting, frozen })
+    }
+
+    /// Whether a task is to be placed on one CPU. It is not split, and has no windows that stay.
+    pub(crate) fn is_open(&self, task: usize) -> bool {
+        !self.splitting.has(task) && !self.frozen.has(task)
     }
 
     /// Whether all jobs start exactly periodically and have one window.
@@ -225,7 +240,7 @@ impl<'a> Problem<'a> {
         let count = self.demands.len();
         let in_chain = |task: usize| strategy.order != Order::Unplaced && self.chained[task];
         let split = |task: usize| self.splitting.has(task);
-        let whole = |task: usize| !split(task) && (self.demands[task].needs_phase() || in_chain(task));
+        let whole = |task: usize| self.is_open(task) && (self.demands[task].needs_phase() || in_chain(task));
         let placed = |task: usize| whole(task) || (split(task) && self.splitting.is_placed());
         let mut draft = Draft {
             assignment: self.assign()?,
@@ -246,7 +261,7 @@ impl<'a> Problem<'a> {
     }
 
     fn assign(&self) -> Result<Assignment, PlanError> {
-        let mut assignment = Assignment::new(&self.demands, self.system, self.cycle, &self.splitting)?;
+        let mut assignment = Assignment::new(self)?;
         for task in self.splitting.tasks().filter(|_| self.splitting.is_placed()) {
             let (demand, shortest) = (&self.demands[task], self.shortest_piece());
             if !assignment.share(task, demand, self.system.macrotick, shortest) {
@@ -259,14 +274,13 @@ impl<'a> Problem<'a> {
     /// Returns the pieces of each CPU.
     fn lay_out(&self, draft: &mut Draft, strategy: Strategy) -> Result<Vec<Vec<Piece>>, Failure> {
         let parts = self.place_all(draft, strategy)?;
-        let mut taken = vec![Vec::new(); draft.assignment.len()];
+        let mut taken = self.frozen.pieces().to_vec();
         for (task, places) in parts.iter().enumerate() {
             self.unroll(task, places, &mut taken);
         }
         let mut missed = Vec::new();
         for (cpu, taken) in taken.into_iter().enumerate() {
-            let here =
-                |&task: &usize| draft.assignment.of[task] == cpu && !draft.placed[task] && !self.splitting.has(task);
+            let here = |&task: &usize| draft.assignment.of[task] == cpu && !draft.placed[task] && self.is_open(task);
             let tasks: Vec<usize> = (0..self.demands.len()).filter(here).collect();
             let taken = table::joined(taken);
             let same = |layout: &Layout| layout.tasks == tasks && layout.taken == taken;
@@ -323,6 +337,7 @@ impl<'a> Problem<'a> {
         if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync() {
             occupancy.take(offset, length, period);
         }
+        self.frozen.take(&mut occupancy, self.system.cpus[cpu], self.lead);
         occupancy
     }
 

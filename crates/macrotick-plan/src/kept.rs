@@ -20,6 +20,7 @@ use macrotick_model::{CpuSet, CpuTable, Duration, Group, PoolOrder, Reservation,
 use crate::demand::round_up;
 use crate::error::PlanError;
 use crate::folded;
+use crate::frozen::Windows as Frozen;
 use crate::options::Clock;
 use crate::reserve::{admitted, for_one_alone, refute, reserve};
 use crate::room;
@@ -50,13 +51,22 @@ const STEPS: usize = 4_000_000;
 /// The beginning of the names of pools. No description has it.
 const PREFIX: &str = "\u{0}";
 
-/// Returns the tables, and the system with a CPU for each reservation.
-pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<(Vec<CpuTable>, System), PlanError> {
+/// The tables of all CPUs.
+pub(crate) struct Tables {
+    pub tables: Vec<CpuTable>,
+    /// The system with a CPU for each reservation.
+    pub system: System,
+    /// Whether they certainly leave enough time to all reservations. Otherwise the judge decides.
+    pub is_enough: bool,
+}
+
+/// Returns the tables, in which the frozen windows are as they were.
+pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock, frozen: &Frozen) -> Result<Tables, PlanError> {
     refute(system, cycle)?;
-    let tables = folded::tables(system, cycle, clock)?;
+    let tables = folded::tables(system, cycle, clock, frozen)?;
     let reserved = reserve(system, &tables, cycle);
     if reserved.as_ref().is_ok_and(|reserved| is_enough(reserved, &tables, cycle)) {
-        return Ok((tables, reserved?));
+        return Ok(Tables { tables, system: reserved?, is_enough: true });
     }
     // First with the CPUs that the first table leaves to the tasks.
     let open = alone(system).any(|(_, reservation)| reservation.cpus.is_empty());
@@ -69,8 +79,8 @@ pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<
             break;
         }
         let found = beside(base, cycle, *manner).and_then(|beside| {
-            let (tables, system) = taken_out(base, folded::tables(&beside, cycle, &clock).ok()?)?;
-            is_enough(&system, &tables, cycle).then_some((tables, system))
+            let (tables, system) = taken_out(base, folded::tables(&beside, cycle, &clock, frozen).ok()?)?;
+            is_enough(&system, &tables, cycle).then_some(Tables { tables, system, is_enough: true })
         });
         if let Some(found) = found {
             return Ok(found);
@@ -78,7 +88,7 @@ pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock) -> Result<
     }
     let reserved = reserved?;
     admitted(&reserved, &tables, cycle)?;
-    Ok((tables, reserved))
+    Ok(Tables { tables, system: reserved, is_enough: false })
 }
 
 /// Returns the ways to keep time that differ for a system.

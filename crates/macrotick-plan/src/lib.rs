@@ -7,12 +7,14 @@ mod assign;
 mod budget;
 mod canonical;
 mod chains;
+mod change;
 mod cut;
 mod demand;
 mod draft;
 mod edf;
 mod error;
 mod folded;
+mod frozen;
 mod gaps;
 mod gates;
 mod graph;
@@ -39,11 +41,12 @@ use std::str::FromStr;
 
 use macrotick_model::{Duration, Plan, System};
 
+pub use change::{Change, ChangeError, Moved};
 pub use cut::RESUMING;
 pub use error::{Answer, Bound, Ended, Kind, PlanError};
 pub use gates::{GateError, Late, LateFrame};
 pub use network::{network_advice, NetworkAdvice};
-pub use options::{Options, Progress, Watch};
+pub use options::{Options, Progress, Unwatched, Watch};
 pub use refute::Refutation;
 
 /// The largest share of a CPU that windows can take, in thousandths. The kernel keeps the rest
@@ -122,19 +125,35 @@ pub fn plan_within(system: &System, solver: Solver, options: Options) -> Result<
 /// Makes a plan like [`plan_within`], while `watch` follows the search.
 pub fn plan_watched(system: &System, solver: Solver, options: Options, watch: &dyn Watch) -> Result<Plan, PlanError> {
     let clock = options::Clock::start(options, watch);
-    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock))
+    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock, None))
+}
+
+/// Makes a plan like [`plan_watched`] in which as few windows as possible differ from those of a former plan. A table by
+/// hand stays as it is.
+pub fn plan_changed(system: &System, change: &Change, options: Options, watch: &dyn Watch) -> Result<Plan, PlanError> {
+    let clock = options::Clock::start(options, watch);
+    let solver = Solver::default_for(system);
+    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock, Some(change)))
 }
 
 /// Makes a plan without gate lists.
-fn windows(system: &System, solver: Solver, clock: &options::Clock) -> Result<Plan, PlanError> {
+fn windows(
+    system: &System,
+    solver: Solver,
+    clock: &options::Clock,
+    change: Option<&Change>,
+) -> Result<Plan, PlanError> {
     let cycle = system.cycle_of_plan().ok_or(PlanError::NoHyperperiod)?;
     let ordered = canonical::ordered(system);
-    let (tables, reserved) = match solver {
-        Solver::FoldedOccupancy => kept::tables(&ordered, cycle, clock)?,
+    let kept::Tables { tables, system: reserved, .. } = match solver {
+        Solver::FoldedOccupancy => match change {
+            Some(change) => change.tables(&ordered, cycle, clock)?,
+            None => kept::tables(&ordered, cycle, clock, &frozen::Windows::new())?,
+        },
         Solver::Null => {
             let tables = null::tables(system)?;
             let reserved = reserve::reserve(&ordered, &tables, cycle)?;
-            (tables, reserved)
+            kept::Tables { tables, system: reserved, is_enough: false }
         }
     };
     Ok(Plan::new(solver.name(), cycle, tables, canonical::with_reservations(system, &reserved)))

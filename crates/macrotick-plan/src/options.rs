@@ -59,7 +59,7 @@ pub trait Watch: Sync {
 }
 
 /// Watches nothing.
-pub(crate) struct Unwatched;
+pub struct Unwatched;
 
 impl Watch for Unwatched {}
 
@@ -72,19 +72,29 @@ pub(crate) struct Clock<'a> {
     pub watch: &'a dyn Watch,
     /// The number of this trial, and the least number of a trial that has succeeded.
     race: Option<(u64, &'a AtomicU64)>,
+    /// The most trials. A larger number finds nothing more.
+    pub trials: u64,
 }
+
+/// The most trials of a whole search.
+const TRIALS: u64 = 4000;
 
 impl<'a> Clock<'a> {
     pub fn start(options: Options, watch: &'a dyn Watch) -> Clock<'a> {
         // A limit beyond the range of the clock is the same as a day.
         let day = WallTime::from_secs(24 * 3600);
         let start = Instant::now();
-        Clock { start, end: start + options.time_limit.min(day), options, watch, race: None }
+        Clock { start, end: start + options.time_limit.min(day), options, watch, race: None, trials: TRIALS }
     }
 
     /// Returns the clock of a trial, which is also over when a trial with a lower number has succeeded.
     pub fn of_trial<'b>(&'b self, number: u64, winner: &'b AtomicU64) -> Clock<'b> {
         Clock { race: Some((number, winner)), ..*self }
+    }
+
+    /// Returns a clock for fewer trials.
+    pub fn with_trials(&self, trials: u64) -> Clock<'a> {
+        Clock { trials, ..*self }
     }
 
     /// Returns a clock with a part of the rest of the time.

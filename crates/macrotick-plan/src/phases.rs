@@ -13,15 +13,16 @@ use std::collections::BTreeSet;
 use macrotick_model::{Duration, SplitMix64, SyncWindow};
 
 use crate::demand::Demand;
+use crate::frozen::Frozen;
 use crate::graph::{Edge, Graph};
 use crate::occupancy::Occupancy;
 use crate::options::Clock;
 use crate::place::behind_guard;
-use crate::prices::{Prices, BLOCKED};
+use crate::prices::Prices;
 
 /// The price of a task in a chain, compared with another one.
 const IN_CHAIN: i64 = 4;
-/// The number of ejections from which on a task gets no dearer. It keeps sums of prices below [`BLOCKED`].
+/// The number of ejections from which on a task gets no dearer. It keeps sums of prices small enough.
 const DEAREST: i64 = 10_000;
 
 /// A window to place: the whole job, or its first piece.
@@ -65,7 +66,13 @@ pub(crate) struct Phases<'a> {
     pub demands: &'a [Demand],
     pub graph: &'a Graph,
     pub macrotick: Duration,
+    /// The time to keep free before each job of a frozen task.
+    pub lead: Duration,
     pub sync: Option<SyncWindow>,
+    /// Windows that stay.
+    pub frozen: &'a Frozen,
+    /// The numbers of the CPUs.
+    pub cpus: &'a [u32],
     /// The CPUs that each task may use. The first one has room for it.
     pub allowed: &'a [Vec<usize>],
     /// The time that each CPU has left in a cycle when each task is on its first one.
@@ -124,11 +131,12 @@ impl Phases<'_> {
         found
     }
 
-    fn empty(&self, items: &[Item]) -> Occupancy {
+    fn empty(&self, items: &[Item], cpu: u32) -> Occupancy {
         let mut occupancy = Occupancy::new(items.iter().map(|item| self.demands[item.task].period));
         if let Some(SyncWindow { period, offset, length, .. }) = self.sync {
             occupancy.take(offset, length, period);
         }
+        self.frozen.take(&mut occupancy, cpu, self.lead);
         occupancy
     }
 }
@@ -149,7 +157,7 @@ impl<'a> State<'a> {
             home: items.iter().map(|item| search.allowed[item.task][0]).collect(),
             room: search.room.to_vec(),
             of,
-            occupancies: search.room.iter().map(|_| search.empty(items)).collect(),
+            occupancies: search.cpus.iter().map(|&cpu| search.empty(items, cpu)).collect(),
             ejected,
         }
     }
@@ -322,10 +330,14 @@ impl<'a> State<'a> {
         let (item, demand) = (&self.items[index], self.demand(index));
         let mut prices = Prices::new(item.starts, self.search.macrotick);
         // No window crosses a multiple of its period, so none crosses the end of the cycle.
-        prices.add_every(BLOCKED, demand.period - item.length, demand.period, demand.period);
+        prices.block_every(demand.period - item.length, demand.period, demand.period);
         if let Some(sync) = self.search.sync {
             let step = demand.period.gcd(sync.period);
-            prices.add_every(BLOCKED, sync.offset - item.length, sync.offset + sync.length + demand.lead, step);
+            prices.block_every(sync.offset - item.length, sync.offset + sync.length + demand.lead, step);
+        }
+        let frozen = self.search.frozen.on(self.search.cpus[cpu], self.search.lead);
+        for (start, length, every) in frozen {
+            prices.block_every(start - item.length, start + length + demand.lead, demand.period.gcd(every));
         }
         for (other, phase) in self.found.iter().enumerate() {
             let Some(phase) = phase.filter(|phase| phase.cpu == cpu) else { continue };

@@ -2,8 +2,21 @@
 
 use macrotick_model::Duration;
 
-/// The price of a start that nothing can free. It exceeds every sum of other prices.
-pub(crate) const BLOCKED: i64 = 1 << 60;
+/// What a start costs. A start that something blocks costs more than any other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Price {
+    /// The number of things in the way that nothing ejects.
+    blocks: i32,
+    /// The sum of the prices of all others.
+    sum: i64,
+}
+
+impl Price {
+    fn change(&mut self, by: Price, sign: i8) {
+        self.blocks += by.blocks * i32::from(sign);
+        self.sum += by.sum * i64::from(sign);
+    }
+}
 
 /// The prices of the starts in a range.
 pub(crate) struct Prices {
@@ -12,55 +25,68 @@ pub(crate) struct Prices {
     /// All instants are multiples of it.
     grid: Duration,
     /// The price of every start.
-    base: i64,
-    /// The changes of the price, at the instants from which on they apply.
-    steps: Vec<(Duration, i64)>,
+    base: Price,
+    /// The changes of the price, at the instants from which on they apply: added or subtracted.
+    steps: Vec<(Duration, Price, i8)>,
 }
 
 impl Prices {
     /// Makes a range of free starts, both ends included.
     pub fn new((first, last): (Duration, Duration), grid: Duration) -> Prices {
-        Prices { first, last, grid, base: 0, steps: Vec::new() }
+        Prices { first, last, grid, base: Price::default(), steps: Vec::new() }
     }
 
     /// Adds the price of the starts in `[from, until)`.
     pub fn add(&mut self, price: i64, from: Duration, until: Duration) {
-        let (from, until) = (from.max(self.first), until.min(self.last + self.grid));
-        if from < until {
-            self.steps.extend([(from, price), (until, -price)]);
-        }
+        self.within(Price { blocks: 0, sum: price }, from, until);
     }
 
     /// Adds the price of the starts strictly between two instants, and between their images every `step`.
     pub fn add_every(&mut self, price: i64, after: Duration, before: Duration, step: Duration) {
+        self.every(Price { blocks: 0, sum: price }, after, before, step);
+    }
+
+    /// Blocks the starts strictly between two instants, and between their images every `step`.
+    pub fn block_every(&mut self, after: Duration, before: Duration, step: Duration) {
+        self.every(Price { blocks: 1, sum: 0 }, after, before, step);
+    }
+
+    fn within(&mut self, price: Price, from: Duration, until: Duration) {
+        let (from, until) = (from.max(self.first), until.min(self.last + self.grid));
+        if from < until {
+            self.steps.extend([(from, price, 1), (until, price, -1)]);
+        }
+    }
+
+    fn every(&mut self, price: Price, after: Duration, before: Duration, step: Duration) {
         if before - after > step {
-            self.base += price;
+            self.base.change(price, 1);
             return;
         }
         let turns = (self.first - before).as_nanos().div_euclid(step.as_nanos()) + 1;
         let mut shift = step * turns;
         while after + self.grid + shift <= self.last {
-            self.add(price, after + self.grid + shift, before + shift);
+            self.within(price, after + self.grid + shift, before + shift);
             shift += step;
         }
     }
 
     /// Returns the cheapest price and the first start with it; `None` if all starts are blocked.
     pub fn cheapest(mut self) -> Option<(i64, Duration)> {
-        self.steps.sort_unstable_by_key(|&(instant, _)| instant);
+        self.steps.sort_unstable_by_key(|&(instant, ..)| instant);
         let mut steps = self.steps.into_iter().peekable();
         let (mut price, mut start) = (self.base, self.first);
-        let mut best: Option<(i64, Duration)> = None;
+        let mut best: Option<(Price, Duration)> = None;
         loop {
-            while let Some((_, change)) = steps.next_if(|&(instant, _)| instant <= start) {
-                price += change;
+            while let Some((_, change, sign)) = steps.next_if(|&(instant, ..)| instant <= start) {
+                price.change(change, sign);
             }
             if best.is_none_or(|(least, _)| price < least) {
                 best = Some((price, start));
             }
             match steps.peek() {
-                Some(&(instant, _)) if instant <= self.last => start = instant,
-                _ => return best.filter(|&(least, _)| least < BLOCKED),
+                Some(&(instant, ..)) if instant <= self.last => start = instant,
+                _ => return best.filter(|(least, _)| least.blocks == 0).map(|(least, start)| (least.sum, start)),
             }
         }
     }
@@ -84,8 +110,11 @@ mod tests {
         prices.add(5, us(5), us(8));
         assert_eq!(prices.cheapest(), Some((2, us(8))));
         let mut blocked = Prices::new((us(3), us(4)), us(1));
-        blocked.add(BLOCKED, us(0), us(4));
-        blocked.add(BLOCKED, us(4), us(5));
+        (0..1000).for_each(|_| blocked.block_every(us(1), us(4), us(100)));
+        blocked.add(3, us(4), us(5));
+        assert_eq!(blocked.cheapest(), Some((3, us(4))));
+        let mut blocked = Prices::new((us(3), us(4)), us(1));
+        blocked.block_every(us(1), us(5), us(100));
         assert_eq!(blocked.cheapest(), None);
         assert_eq!(Prices::new((us(3), us(3)), us(1)).cheapest(), Some((0, us(3))));
     }

@@ -17,9 +17,6 @@ use crate::options::{Clock, Progress};
 use crate::table::Piece;
 use crate::trial::{Failed, Manner, Trial};
 
-/// The most trials. A larger number finds nothing more.
-const TRIALS: u64 = 4000;
-
 /// The results of trials.
 #[derive(Default)]
 struct Results {
@@ -87,7 +84,7 @@ impl Problem<'_> {
             (Some((_, pieces)), _) => Ok(pieces),
             (None, Some(bottleneck)) => {
                 let ended = match results.failed {
-                    TRIALS => Ended::Trials(TRIALS),
+                    failed if failed == clock.trials => Ended::Trials(failed),
                     _ if clock.watch.is_over() => Ended::Interrupted,
                     _ => Ended::Time(clock.options.time_limit),
                 };
@@ -101,7 +98,7 @@ impl Problem<'_> {
     fn try_on(&self, clock: &Clock, next: &AtomicU64, winner: &AtomicU64, results: &Mutex<Results>) {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= TRIALS || number > winner.load(Ordering::Relaxed) || (number > 0 && clock.is_over()) {
+            if number >= clock.trials || number > winner.load(Ordering::Relaxed) || (number > 0 && clock.is_over()) {
                 return;
             }
             let result = self.try_once(&clock.of_trial(number, winner), number);

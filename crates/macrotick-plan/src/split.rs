@@ -93,7 +93,7 @@ impl Problem<'_> {
         if self.splitting.tasks().count() + 1 >= self.system.cpus.len() {
             return None;
         }
-        let open = (0..self.demands.len()).filter(|&task| self.demands[task].migrate && !self.splitting.has(task));
+        let open = (0..self.demands.len()).filter(|&task| self.demands[task].migrate && self.is_open(task));
         open.max_by_key(|&task| {
             let demand = &self.demands[task];
             (demand.name == name, demand.per_cycle(self.cycle), Reverse(task))

@@ -114,8 +114,8 @@ impl<'a> Trial<'a> {
     pub fn new(problem: &'a Problem<'a>, manner: Manner, mut random: SplitMix64) -> Result<Trial<'a>, PlanError> {
         let demands = &problem.demands;
         let assignment = match manner.drawn {
-            true => Assignment::drawn(demands, problem.system, problem.cycle, &problem.splitting, &mut random)?,
-            false => Assignment::new(demands, problem.system, problem.cycle, &problem.splitting)?,
+            true => Assignment::drawn(problem, &mut random)?,
+            false => Assignment::new(problem)?,
         };
         let count = demands.len();
         let stretch = if manner.drawn { 110 + (random.bits() % 200) as i64 } else { 150 };
@@ -251,6 +251,7 @@ impl<'a> Trial<'a> {
     fn has_phase(&self, task: usize) -> bool {
         let demand = self.demand(task);
         match demand.jitter {
+            _ if self.problem.frozen.has(task) => false,
             _ if self.manner.phased && self.problem.chained[task] => true,
             _ if !demand.preemptible && (self.manner.firm || self.firm[task]) => true,
             None => false,
@@ -265,6 +266,9 @@ impl<'a> Trial<'a> {
             return Ok(());
         }
         let tasks: Vec<usize> = (0..self.problem.demands.len()).filter(|&task| self.has_phase(task)).collect();
+        if let Some(&task) = tasks.iter().find(|&&task| self.is_shut_out(task)) {
+            return Err(self.no_phase(task));
+        }
         loop {
             let (heads, lasts) = (self.heads(), self.lasts());
             let items: Vec<Item> = tasks.iter().map(|&task| self.item(task, heads[task], lasts[task])).collect();
@@ -274,7 +278,10 @@ impl<'a> Trial<'a> {
                 demands: &self.problem.demands,
                 graph: self.graph(),
                 macrotick: self.problem.system.macrotick,
+                lead: self.problem.lead,
                 sync: self.problem.system.sync(),
+                frozen: &self.problem.frozen,
+                cpus: &self.problem.system.cpus,
                 allowed: &allowed,
                 room: &self.assignment.free(),
                 cycle: self.problem.cycle,
@@ -310,6 +317,21 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// Whether windows that stay leave no start to a task before or behind them.
+    fn is_shut_out(&self, task: usize) -> bool {
+        let demand = self.demand(task);
+        let (mut earliest, mut latest) = demand.starts();
+        for edge in self.graph().into(task) {
+            let end = self.problem.frozen.latest_end(edge, self.demand(edge.from).period, self.problem.cycle);
+            earliest = end.map_or(earliest, |end| earliest.max(end - demand.period * edge.to_lane));
+        }
+        for edge in self.graph().out(task) {
+            let start = self.problem.frozen.earliest_start(edge, self.demand(edge.to).period, self.problem.cycle);
+            latest = start.map_or(latest, |start| latest.min(start - demand.period * edge.from_lane - demand.wcet));
+        }
+        earliest > latest
+    }
+
     fn can_be_cut(&self, task: usize) -> bool {
         let demand = self.demand(task);
         demand.preemptible && !self.cut[task] && demand.needed > self.first_piece() * 2
@@ -329,6 +351,11 @@ impl<'a> Trial<'a> {
         for edge in &self.graph().edges {
             let (from, to) = (self.demand(edge.from), self.demand(edge.to));
             let shift = from.period * edge.from_lane + from.release() - to.period * edge.to_lane - to.release();
+            if let Some(end) = self.problem.frozen.latest_end(edge, from.period, self.problem.cycle) {
+                let release = to.period * edge.to_lane + to.release();
+                heads[edge.to] = heads[edge.to].max(end - release);
+                continue;
+            }
             let takes =
                 if self.has_phase(edge.from) && !self.cut[edge.from] { from.wcet } else { self.takes(edge.from) };
             heads[edge.to] = heads[edge.to].max(heads[edge.from] + takes + shift);
@@ -346,6 +373,11 @@ impl<'a> Trial<'a> {
         for edge in self.graph().edges.iter().rev() {
             let (from, to) = (self.demand(edge.from), self.demand(edge.to));
             let shift = from.period * edge.from_lane - to.period * edge.to_lane;
+            if let Some(start) = self.problem.frozen.earliest_start(edge, to.period, self.problem.cycle) {
+                let latest = start - from.period * edge.from_lane - from.wcet;
+                lasts[edge.from] = lasts[edge.from].min(latest);
+                continue;
+            }
             lasts[edge.from] = lasts[edge.from].min(lasts[edge.to] - from.wcet - shift);
         }
         lasts
@@ -437,7 +469,7 @@ impl<'a> Trial<'a> {
 
     /// Returns the pieces of the tasks with a phase, sorted, on each CPU.
     fn taken(&self) -> Vec<Vec<Piece>> {
-        let mut taken = vec![Vec::new(); self.assignment.len()];
+        let mut taken = self.problem.frozen.pieces().to_vec();
         for (task, phase) in self.phases.iter().enumerate() {
             let Some(phase) = phase else { continue };
             let period = self.demand(task).period;
@@ -469,6 +501,7 @@ impl<'a> Trial<'a> {
                 Some(phase) => {
                     jobs.add_rest(task, demand, cpu, self.problem.cycle, &phase, demand.release() + self.limits[task])
                 }
+                None if self.problem.frozen.has(task) => continue,
                 None => {
                     let release = demand.offset.unwrap_or(self.releases[task]);
                     let limits = (self.delays[task], self.limits[task].min(demand.deadline));
@@ -492,6 +525,17 @@ impl<'a> Trial<'a> {
         let (before, then) = (number(edge.from, edge.from_lane), number(edge.to, edge.to_lane));
         let at = |task: usize, number: i64| first[task].map(|first| first + number as usize);
         let (from, to) = (at(edge.from, before), at(edge.to, then));
+        let (fixed_from, fixed_to) =
+            (self.problem.frozen.job(edge.from, before), self.problem.frozen.job(edge.to, then));
+        if let (Some((_, end)), Some(to)) = (fixed_from, to) {
+            jobs.all[to].earliest = jobs.all[to].earliest.max(end);
+        }
+        if let (Some((start, _)), Some(from)) = (fixed_to, from) {
+            jobs.all[from].deadline = jobs.all[from].deadline.min(start);
+        }
+        if fixed_from.is_some() || fixed_to.is_some() {
+            return;
+        }
         match (self.phases[edge.from], self.phases[edge.to]) {
             (Some(phase), None) if phase.whole => {
                 let end = phase.end() + self.demand(edge.from).period * before;
@@ -600,7 +644,9 @@ impl<'a> Trial<'a> {
     /// Moves some other task away from a CPU. Small tasks are enough often, and find room.
     fn relieve(&mut self, cpu: usize) -> bool {
         let mut here: Vec<usize> = (0..self.phases.len())
-            .filter(|&task| self.assignment.of[task] == cpu && self.demand(task).cpu.is_none())
+            .filter(|&task| {
+                self.assignment.of[task] == cpu && self.demand(task).cpu.is_none() && self.problem.is_open(task)
+            })
             .collect();
         here.sort_by_key(|&task| (Reverse(self.demand(task).per_cycle(self.problem.cycle)), task));
         for _ in 0..here.len().min(4) {
