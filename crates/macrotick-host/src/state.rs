@@ -1,6 +1,6 @@
-//! The supervisor's own directory, with the socket that it listens on and the file of its state.
+//! The supervisor's own directory, with the socket that it listens on and the files of its state and its plan.
 //!
-//! The supervisor removes both when a deployment ends. If they exist while no process holds the lock, a supervisor was
+//! The supervisor removes them when a deployment ends. If they exist while no process holds the lock, a supervisor was
 //! killed.
 
 use std::fs::{self, DirBuilder};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use macrotick_model::{GatesInForce, Group, Slot, Task};
+use macrotick_model::{GatesInForce, Group, Plan, Slot, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -135,9 +135,18 @@ impl Directory {
     /// Publishes the state, in place of the former one. People read it, and the recovery after a kill. A failure stops
     /// nothing.
     pub fn tell(&self, state: &Deployed) {
-        let partial = self.path.join(".partial");
         let text = serde_json::to_string_pretty(state).expect("a state is always JSON");
-        let _ = fs::write(&partial, text + "\n").and_then(|()| fs::rename(&partial, self.path.join(STATE)));
+        self.publish(STATE, &(text + "\n"));
+    }
+
+    /// Publishes the plan that runs, in place of the former one. Later plans start from it. A failure stops nothing.
+    pub fn tell_plan(&self, plan: &Plan) {
+        self.publish(PLAN, &plan.to_json());
+    }
+
+    fn publish(&self, file: &str, text: &str) {
+        let partial = self.path.join(".partial");
+        let _ = fs::write(&partial, text).and_then(|()| fs::rename(&partial, self.path.join(file)));
     }
 }
 
@@ -149,6 +158,7 @@ impl Drop for Directory {
 
 const SOCKET: &str = "control.sock";
 const STATE: &str = "deployment.json";
+const PLAN: &str = "plan.json";
 
 fn path(user: u32) -> PathBuf {
     runtime_path(user, "")
@@ -162,9 +172,18 @@ pub fn socket(user: u32) -> PathBuf {
 /// Returns the last published state of a user's supervisor, alive or not. In a directory for temporary files, another
 /// user could have made the directory; it is ignored.
 pub fn read(user: u32) -> Option<Deployed> {
+    own_directory(user).and_then(|path| read_from(&path))
+}
+
+/// Returns the last published plan of a user's supervisor, as [`read`] returns its state.
+pub fn plan(user: u32) -> Option<Plan> {
+    Plan::load(&own_directory(user)?.join(PLAN)).ok()
+}
+
+fn own_directory(user: u32) -> Option<PathBuf> {
     let path = path(user);
     let is_own = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir() && meta.uid() == user);
-    is_own.then(|| read_from(&path)).flatten()
+    is_own.then_some(path)
 }
 
 fn read_from(path: &Path) -> Option<Deployed> {
@@ -181,7 +200,7 @@ pub fn remove_left() {
 
 /// Ignores failures.
 fn remove(path: &Path) {
-    for file in [SOCKET, STATE, ".partial"] {
+    for file in [SOCKET, STATE, PLAN, ".partial"] {
         let _ = fs::remove_file(path.join(file));
     }
     let _ = fs::remove_dir(path);
@@ -189,6 +208,8 @@ fn remove(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_model::{Duration, System};
+
     use super::*;
 
     #[test]
@@ -214,6 +235,8 @@ mod tests {
         assert_eq!(read_from(&path).as_ref(), Some(&state));
         state.coming = Some(Coming { system: "t".into(), entities: vec!["b".into()], instant_ns: 1 });
         directory.tell(&state);
+        directory.tell_plan(&Plan::new("null", Duration::from_millis(1), Vec::new(), System::named("s")));
+        assert!(Plan::load(&path.join(PLAN)).is_ok_and(|plan| plan.system.name == "s"));
         assert_eq!(read_from(&path), Some(state));
         // Another supervisor takes over the directory.
         drop(Directory::make_at(path.clone()).unwrap());

@@ -35,7 +35,7 @@ pub use live::changes::{Changes, Switch};
 pub use live::difference::{Fate, Item, Kind, Service};
 pub use live::event::Event;
 pub use live::group_status::GroupStatus;
-pub use live::status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
+pub use live::status::{status, EntityStatus, GridStatus, Status, TableStatus};
 pub use live::{change, stop, supervise, Stopped};
 pub use run::profile::set_up_commands;
 pub use run::run;

@@ -1,14 +1,17 @@
 //! Changes of a plan: as few windows as possible move.
 //!
 //! First, all windows of the former plan stay that can, and the new ones go beside them. If there is no table, the
-//! movable tasks of one CPU are free, then those of more CPUs, and at last all. Among the free ones, as many as possible
-//! then get their windows back: halves first, then smaller parts, until each task that is still free is necessary
+//! movable tasks of one CPU are free, then those of more CPUs, and at last all. Tasks keep their CPUs meanwhile: a
+//! thread cannot leave that of its windows while it runs. CPUs change only if there is no table otherwise. Among the free
+//! tasks, as many as possible then get their windows back: halves first, then smaller parts, until each task that is
+//! still free is necessary
 //! (Zeller, Hildebrandt: Simplifying and isolating failure-inducing input, IEEE Transactions on Software Engineering 28,
 //! 2002).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use macrotick_model::visible::shortened;
 use macrotick_model::{Duration, Plan, System};
 
 use crate::demand::{demand_of, lead, Demand};
@@ -36,10 +39,10 @@ pub struct Change<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// It has no windows in the former plan.
-    #[error("`{0}` has no windows in the former plan")]
+    #[error("`{}` has no windows in the former plan", shortened(.0))]
     Unknown(String),
     /// It is frozen and free at the same time.
-    #[error("`{0}` cannot be frozen and free")]
+    #[error("`{}` cannot be frozen and free", shortened(.0))]
     Both(String),
     /// It is frozen, but the new system does not have it.
     #[error("`{0}` cannot be frozen: the description does not have it")]
@@ -173,8 +176,40 @@ impl<'a> Change<'a> {
         held
     }
 
-    /// Returns the tables, and the system with a CPU for each reservation.
+    /// Returns the tables, with other CPUs for tasks of the former plan only if there are none otherwise.
     pub(crate) fn tables(&self, system: &System, cycle: Duration, clock: &Clock) -> Result<Tables, PlanError> {
+        let pinned = self.pinned(system);
+        let first = self.search(&pinned, cycle, &clock.part(2));
+        if pinned == *system || first.as_ref().is_ok_and(|tables| tables.is_enough) {
+            return first;
+        }
+        match (self.search(system, cycle, clock), first) {
+            (Ok(tables), _) if tables.is_enough => Ok(tables),
+            (_, Ok(first)) => Ok(first),
+            (second, Err(_)) => second,
+        }
+    }
+
+    /// Pins tasks and groups to the only CPU of their windows, if the system leaves it to the solver.
+    fn pinned(&self, system: &System) -> System {
+        let former = frozen::windows(self.from);
+        let cpu = |name: &String| {
+            let cpus: BTreeSet<u32> = former.get(name).filter(|_| !self.free.contains(name))?.cpus().collect();
+            cpus.first().copied().filter(|cpu| cpus.len() == 1 && system.cpus.contains(cpu))
+        };
+        let mut pinned = system.clone();
+        for task in pinned.tasks.iter_mut().filter(|task| task.supply.is_windows()) {
+            task.cpu = task.cpu.or_else(|| cpu(&task.name));
+            task.migrate &= task.cpu.is_none();
+        }
+        for group in pinned.groups.iter_mut().filter(|group| group.cpus.is_empty()) {
+            let found = group.pool_name().and_then(|name| cpu(&name));
+            group.cpus.extend(found);
+        }
+        pinned
+    }
+
+    fn search(&self, system: &System, cycle: Duration, clock: &Clock) -> Result<Tables, PlanError> {
         let held = self.all_held(system, cycle);
         if let Some(task) = self.frozen.iter().find(|name| !held.contains_key(*name)) {
             return Err(PlanError::Frozen { task: task.clone() });

@@ -108,6 +108,15 @@ pub struct PlanArgs {
     /// The number of trials of the search at the same time; by default one for each CPU; the plan does not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Change this plan (JSON): its windows stay, and only those move that must
+    #[arg(long, value_name = "PLAN", conflicts_with = "solver")]
+    pub from: Option<PathBuf>,
+    /// With `--from`: tasks or groups that keep their windows in any case, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "from")]
+    pub frozen: Vec<String>,
+    /// With `--from`: tasks or groups that may get any windows, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "from")]
+    pub free: Vec<String>,
     /// Print each window, and each entry of the gate lists
     #[arg(long, conflicts_with = "json")]
     pub windows: bool,

@@ -27,6 +27,15 @@ pub enum CliError {
     /// No plan exists, or none was found.
     #[error(transparent)]
     Plan(#[from] macrotick_plan::PlanError),
+    /// A name that a change of a plan cannot have.
+    #[error(transparent)]
+    Change(#[from] macrotick_plan::ChangeError),
+    /// There is no other plan than the table by hand.
+    #[error("{path} has a table by hand: `--from` has nothing to plan", path = path.display())]
+    TableByHand {
+        /// The description.
+        path: PathBuf,
+    },
     /// The analysis does not cover a group or table of this host.
     #[error(transparent)]
     PresentHost(#[from] macrotick_host::present::Unanalysable),
@@ -168,6 +177,8 @@ impl CliError {
             | CliError::Infeasible(_)
             | CliError::File(_)
             | CliError::Plan(_)
+            | CliError::Change(_)
+            | CliError::TableByHand { .. }
             | CliError::DescribedHost(_)
             | CliError::NotAResult { .. }
             | CliError::OtherDocument { .. }

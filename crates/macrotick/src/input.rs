@@ -1,12 +1,12 @@
-//! Reads a plan, or a description and plans it, if necessary beside a running deployment.
+//! Reads a plan, or a description and plans it, if wanted as a change of a former plan.
 //!
 //! Some values of groups that a description leaves open depend on the windows. The analysis finds them after the
 //! solver, and the plan contains them. So later stages, and the judge, see values only.
 
 use std::path::Path;
 
-use macrotick_model::{CpuSet, Group, Plan, Supply, System, Task};
-use macrotick_plan::{plan_watched, Options, PlanError, Solver};
+use macrotick_model::{Group, Plan, Supply, System, Task};
+use macrotick_plan::{plan_changed, plan_watched, Change, Options, PlanError, Solver};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -110,49 +110,37 @@ fn unplanned(path: &Path, system: &System, error: &PlanError) -> CliError {
     }
 }
 
-/// Plans a change of a deployment. Running tasks and pools keep their CPUs where the solver can leave them there; those
-/// with several CPUs are split again. Running groups keep the values that their description leaves open: budgets do not
-/// change with the windows, and the judge checks whether they still suffice. Tasks of SCHED_DEADLINE keep their values,
-/// too.
-pub fn plan_beside(
+/// Plans a description like [`planned`], so that as little as possible differs from a former plan: windows stay where
+/// they can. Groups keep the values that their description leaves open, so budgets do not change with the windows; the
+/// judge checks whether they still suffice. Tasks of SCHED_DEADLINE keep their CPUs, too.
+pub fn planned_from(
     path: &Path,
-    running: &[(String, CpuSet)],
-    groups: &[Group],
-    reserved: &[Task],
+    mut system: System,
+    former: &Plan,
+    (frozen, free): (&[String], &[String]),
+    options: Options,
 ) -> Result<Plan, CliError> {
-    if running.is_empty() || is_plan(path)? {
-        return plan_from(path);
-    }
-    let mut system = System::load(path)?;
-    keep_groups(&mut system, groups);
-    keep_reservations(&mut system, reserved);
-    let solver = Solver::default_for(&system);
-    let kept = macrotick_plan::plan(&keep_cpus(system.clone(), running), solver);
-    let plan = kept.or_else(|_| search(&system, solver, Options::command_line()));
+    keep_groups(&mut system, &former.system.groups);
+    keep_reservations(&mut system, &former.system.tasks);
+    let change = Change::new(former, &system, frozen.iter().cloned(), free.iter().cloned())?;
+    let plan = plan_changed(&system, &change, options, &Search::start(options.time_limit));
     assigned(path, plan.map_err(|error| unplanned(path, &system, &error))?)
 }
 
-/// Gives CPUs to tasks and pools that leave them to the solver and run on exactly one CPU, which the system has.
-fn keep_cpus(mut system: System, running: &[(String, CpuSet)]) -> System {
-    let cpus = system.cpus.clone();
-    let found = |name: &str| {
-        let (_, found) = running.iter().find(|(other, _)| other == name)?;
-        found.first().filter(|cpu| !found.is_several() && cpus.contains(cpu))
-    };
-    for task in system.tasks.iter_mut().filter(|task| task.supply.is_windows()) {
-        task.cpu = task.cpu.or_else(|| found(&task.name));
-        task.migrate &= task.cpu.is_none();
+/// Plans a change of a deployment that has this plan.
+pub fn plan_beside(path: &Path, running: Option<&Plan>) -> Result<Plan, CliError> {
+    match running {
+        Some(running) if !is_plan(path)? => {
+            planned_from(path, System::load(path)?, running, (&[], &[]), Options::command_line())
+        }
+        _ => plan_from(path),
     }
-    for group in system.groups.iter_mut().filter(|group| group.cpus.is_empty()) {
-        group.cpus.extend(found(&group.name));
-    }
-    system
 }
 
-/// Gives running groups the values that their description leaves open.
-fn keep_groups(system: &mut System, running: &[Group]) {
+/// Gives groups the values of the former plan that their description leaves open.
+fn keep_groups(system: &mut System, former: &[Group]) {
     for group in system.servers_mut() {
-        let Some(found) = running.iter().find(|other| other.name == group.name) else { continue };
+        let Some(found) = former.iter().find(|other| other.name == group.name) else { continue };
         group.priority = group.priority.or(found.priority);
         group.budget = group.budget.or(found.budget);
         for task in &mut group.tasks {
@@ -162,11 +150,11 @@ fn keep_groups(system: &mut System, running: &[Group]) {
     }
 }
 
-/// Gives running tasks of SCHED_DEADLINE the CPUs that their description leaves to the solver.
-fn keep_reservations(system: &mut System, running: &[Task]) {
+/// Gives tasks of SCHED_DEADLINE the CPUs of the former plan that their description leaves to the solver.
+fn keep_reservations(system: &mut System, former: &[Task]) {
     let cpus = system.cpus.clone();
     for task in &mut system.tasks {
-        let found = running.iter().find(|other| other.name == task.name).and_then(Task::reservation);
+        let found = former.iter().find(|other| other.name == task.name).and_then(Task::reservation);
         let found = found.filter(|found| found.cpus.as_slice().iter().all(|cpu| cpus.contains(cpu)));
         if let (Supply::Deadline(reservation), Some(found)) = (&mut task.supply, found) {
             if reservation.cpus.is_empty() {
@@ -178,6 +166,8 @@ fn keep_reservations(system: &mut System, running: &[Task]) {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_model::Duration;
+
     use super::*;
 
     #[test]
@@ -215,16 +205,25 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_keeps_its_cpu_unless_the_description_says_another() {
-        let text = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 1ms, wcet: 100us}\n  \
-                    - {name: b, period: 1ms, wcet: 100us, cpu: 0}\n  - {name: c, period: 1ms, wcet: 100us}\n  \
-                    - {name: d, period: 1ms, wcet: 100us, migrate: true}\n  \
-                    - {name: e, period: 1ms, wcet: 100us, migrate: true}\n";
-        let system = System::parse(text, "s.yaml").unwrap();
-        let on = |name: &str, cpus: &[u32]| (name.to_owned(), cpus.iter().copied().collect());
-        let running = [on("a", &[1]), on("b", &[1]), on("c", &[7]), on("d", &[0, 1]), on("e", &[1])];
-        let kept: Vec<(Option<u32>, bool)> =
-            keep_cpus(system, &running).tasks.iter().map(|task| (task.cpu, task.migrate)).collect();
-        assert_eq!(kept, [(Some(1), false), (Some(0), false), (None, false), (None, true), (Some(1), false)]);
+    fn what_the_description_leaves_open_is_that_of_the_former_plan() {
+        let group = "groups:\n  - {name: g, priority: 10, cpus: [0], tasks: [{name: t, period: 20ms, wcet: 1ms}]}\n";
+        let text = |more: &str| {
+            format!("system: s\ncpus: [0, 1]\ntasks:\n  - {{name: a, period: 10ms, wcet: 1ms}}\n{more}{group}")
+        };
+        let parsed = |text: &str| System::parse(text, "s.yaml").unwrap();
+        let path = Path::new("s.yaml");
+        let system = parsed(&text(""));
+        let former = planned(path, &system, Solver::default_for(&system), Options::default()).unwrap();
+        let more = parsed(&text("  - {name: b, period: 20ms, wcet: 5ms}\n"));
+        let plan = planned_from(path, more, &former, (&[], &[]), Options::default()).unwrap();
+        assert_eq!(plan.system.groups, former.system.groups);
+        assert!(former.system.groups[0].budget.is_some());
+        let windows = |plan: &Plan, name: &str| -> Vec<(u32, Duration)> {
+            let each = plan.tables.iter().flat_map(|table| table.windows.iter().map(move |window| (table.cpu, window)));
+            each.filter(|(_, window)| window.task == name).map(|(cpu, window)| (cpu, window.offset)).collect()
+        };
+        assert_eq!(windows(&plan, "a")[..1], windows(&former, "a")[..1]);
+        let unknown = planned_from(path, system, &former, (&["x".into()], &[]), Options::default()).unwrap_err();
+        assert_eq!(unknown.to_string(), "`x` has no windows in the former plan");
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use macrotick_check::{ChainVerdict, Verdict};
 use macrotick_model::{Duration, Plan, Window};
+use macrotick_plan::Moved;
 
 /// The windows of each task and pool.
 pub type Served<'a> = BTreeMap<&'a str, Vec<&'a Window>>;
@@ -42,6 +43,20 @@ pub fn summary(plan: &Plan, served: &Served, verdict: &Verdict) -> String {
     };
     if let Some((chain, kind, reached, bound)) = bounds.max_by_key(share) {
         let _ = writeln!(text, "closest chain: {}, {kind} {reached} (bound {bound})", chain.name);
+    }
+    text
+}
+
+/// Tells what a change moved.
+pub fn moved(moved: &Moved) -> String {
+    let moves: Vec<String> = moved.moved.iter().map(|(name, windows)| format!("{name} ({windows} windows)")).collect();
+    let kept = moved.kept.len();
+    let all = kept + moves.len();
+    let mut text = format!("former windows: {kept} of {all} tasks and groups keep them\n");
+    for (what, names) in [("moved", &moves), ("new", &moved.added), ("removed", &moved.removed)] {
+        if !names.is_empty() {
+            let _ = writeln!(text, "{what}: {}", names.join(", "));
+        }
     }
     text
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use macrotick_model::visible::visible;
-use macrotick_model::{CpuSet, CpuTable, Duration, Group, Task, Window};
+use macrotick_model::{CpuSet, CpuTable, Duration, Group, Plan, Task, Window};
 use macrotick_uapi as uapi;
 use serde::Serialize;
 
@@ -139,9 +139,9 @@ pub fn groups(online: &[u32], declared: &[Group]) -> Result<Vec<PresentGroup>, H
     groups.collect()
 }
 
-/// Returns the groups and the tasks of SCHED_DEADLINE of the running deployment, from its plan.
-pub fn deployed_parts() -> (Vec<Group>, Vec<Task>) {
-    deployed().map_or_else(Default::default, |deployed| (deployed.groups, deployed.reserved))
+/// Returns the plan of the running deployment.
+pub fn deployed_plan() -> Option<Plan> {
+    deployed().and_then(|_| state::plan(lock::ROOT))
 }
 
 /// Returns the deployment if its supervisor is alive.

@@ -88,6 +88,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     // The state is written before there is a table, to show the owner of the table.
     let state = serve::describe(&deployment, std::process::id(), 0);
     directory.tell(&state);
+    directory.tell_plan(plan);
     let (run, epoch) = run::begin(deployment, &options, &signals, &mut || {})?;
     rescuer.iter().for_each(Rescuer::rest);
     tell(Event::Started(epoch));

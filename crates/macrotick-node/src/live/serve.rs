@@ -156,6 +156,7 @@ impl Live<'_> {
                 let changes = self.state.changes + u32::from(!change.is_empty());
                 let supervisor = self.state.supervisor;
                 self.state = describe(&self.run.deployment, supervisor, changes);
+                self.directory.tell_plan(&self.run.deployment.plan);
             }
             Step::Done => {}
         }

@@ -141,16 +141,6 @@ pub fn entity_names() -> Result<Vec<String>, NodeError> {
     Ok(table.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| entity.name).collect()))
 }
 
-/// Returns name and CPUs of each task and pool of the running table, if the table has a living supervisor or runner.
-pub fn cpus_of_entities() -> Vec<(String, CpuSet)> {
-    if Lock::holder(ROOT).is_none() {
-        return Vec::new();
-    }
-    let table = device::open().ok().and_then(|device| read_table(&device).ok()).flatten();
-    let running = table.filter(|table| table.running);
-    running.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| (entity.name, entity.cpus)).collect())
-}
-
 fn read_table(device: &Device) -> Result<Option<TableStatus>, NodeError> {
     Ok(device::unchanged(|| read_once(device))?)
 }

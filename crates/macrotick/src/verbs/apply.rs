@@ -18,8 +18,8 @@ use crate::Outcome;
 
 /// Changes the running deployment, or else deploys the plan and supervises it.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
-    let (groups, reserved) = macrotick_host::present::deployed_parts();
-    let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities(), &groups, &reserved)?;
+    let running = macrotick_host::present::deployed_plan();
+    let mut plan = plan_beside(&args.input, running.as_ref())?;
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
         tell_verdict(&verdict);

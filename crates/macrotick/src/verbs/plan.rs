@@ -3,21 +3,26 @@
 use macrotick_analysis::servers::{self, Host};
 use macrotick_model::timeline::{outline, timeline};
 use macrotick_model::{Duration, Plan, Window};
-use macrotick_plan::{network_advice, Solver, RESUMING};
+use macrotick_plan::{network_advice, Moved, Solver, RESUMING};
 use macrotick_report::output;
 
 use super::tell_verdict;
 use crate::args::PlanArgs;
 use crate::error::CliError;
-use crate::input::{description_from, planned};
-use crate::summary::{served, summary, Served};
+use crate::input::{description_from, planned, planned_from};
+use crate::summary::{moved, served, summary, Served};
 use crate::Outcome;
 
 /// Plans a description. The judge decides whether the plan is feasible.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     let system = description_from(&args.system)?;
+    let former = args.from.as_deref().map(Plan::load).transpose()?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
-    let plan = planned(&args.system, &system, solver, args.options())?;
+    let plan = match &former {
+        None => planned(&args.system, &system, solver, args.options())?,
+        Some(_) if system.table.is_some() => return Err(CliError::TableByHand { path: args.system.clone() }),
+        Some(former) => planned_from(&args.system, system, former, (&args.frozen, &args.free), args.options())?,
+    };
     let verdict = macrotick_check::check(&plan);
     if args.json {
         output::print_json(&plan.to_json());
@@ -25,7 +30,9 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
         let word = if verdict.is_feasible() { "planned" } else { "not found, the judge refuses this plan" };
         let text = if args.windows { timeline(&plan) + LETTERS } else { outline(&plan) };
         let served = served(&plan);
-        output::print(format!("{word}: {text}") + &beside(&plan, &served) + &summary(&plan, &served, &verdict));
+        let moved = former.as_ref().map_or_else(String::new, |former| moved(&Moved::between(former, &plan)));
+        let text = format!("{word}: {text}") + &beside(&plan, &served) + &summary(&plan, &served, &verdict) + &moved;
+        output::print(text);
     }
     if !verdict.is_feasible() {
         tell_verdict(&verdict);
