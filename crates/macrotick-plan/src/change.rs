@@ -1,12 +1,14 @@
 //! Changes of a plan: as few windows as possible move.
 //!
-//! First, all windows of the former plan stay that can, and the new ones go beside them. If there is no table, the
-//! movable tasks of one CPU are free, then those of more CPUs, and at last all. Tasks keep their CPUs meanwhile: a
-//! thread cannot leave that of its windows while it runs. CPUs change only if there is no table otherwise. Among the free
-//! tasks, as many as possible then get their windows back: halves first, then smaller parts, until each task that is
-//! still free is necessary
+//! First, the new tasks are planned beside all former windows. If there is no such table, the new tasks eject former ones
+//! ([`crate::insert`]). If this fails too, the movable tasks of one CPU are free, then those of more CPUs, and at last
+//! all. Among the tasks that move, as many as possible then get their windows back: halves first, then smaller parts,
+//! until each task that still moves is necessary
 //! (Zeller, Hildebrandt: Simplifying and isolating failure-inducing input, IEEE Transactions on Software Engineering 28,
 //! 2002).
+//!
+//! Tasks keep their CPUs meanwhile: a thread cannot leave that of its windows while it runs. CPUs change only if there is
+//! no table otherwise.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,15 +18,21 @@ use macrotick_model::{Duration, Plan, System};
 
 use crate::demand::{demand_of, lead, Demand};
 use crate::error::{Answer, PlanError};
+use crate::folded::Problem;
 use crate::frozen::{self, Repeated, Windows};
+use crate::insert::{insert, Inserted, Manner};
 use crate::kept::{self, Tables};
 use crate::options::Clock;
 
-/// The trials while all windows stay, and in each further attempt.
-const FIRST_TRIALS: u64 = 64;
-const TRIALS: u64 = 8;
+/// The trials of an attempt.
+const TRIALS: u64 = 4;
+/// The number of windows from which on a simulation beside all of them takes too long.
+const MANY: i64 = 5000;
 /// The most attempts to give windows back.
 const ATTEMPTS: usize = 200;
+/// The most insertions, and the number of windows that all of them handle. They bound the time without a clock.
+const INSERTIONS: i64 = 30;
+const WORK: i64 = 120_000;
 
 /// A former plan, and what may change in it. All other tasks and pools with windows are movable: they move only if it is
 /// necessary.
@@ -62,7 +70,7 @@ pub enum ChangeError {
 pub struct Moved {
     /// Those with the same windows in both.
     pub kept: Vec<String>,
-    /// Those with other windows, and their number in the cycle of the new plan.
+    /// Those with other windows, and the number of other windows in the cycle of the new plan.
     pub moved: Vec<(String, i64)>,
     /// Those that only the new plan has.
     pub added: Vec<String>,
@@ -81,7 +89,7 @@ impl Moved {
             match former.get(name).map(|former| within(former).is_some_and(|one| Some(one) == within(windows))) {
                 None => moved.added.push(name.clone()),
                 Some(true) => moved.kept.push(name.clone()),
-                Some(false) => moved.moved.push((name.clone(), windows.count(after.cycle))),
+                Some(false) => moved.moved.push((name.clone(), windows.others(&former[name]))),
             }
         }
         moved.removed = former.into_keys().filter(|name| !present.contains_key(name)).collect();
@@ -209,6 +217,30 @@ impl<'a> Change<'a> {
         pinned
     }
 
+    /// Returns tables with all windows except those that must make room for tasks without windows.
+    fn inserted(&self, system: &System, cycle: Duration, held: &Windows, clock: &Clock) -> Option<Tables> {
+        let problem = Problem::new(system, cycle, held).ok()?;
+        let frozen = |task: &usize| self.frozen.contains(&problem.demands[*task].name);
+        let fixed: BTreeSet<usize> = (0..problem.demands.len()).filter(frozen).collect();
+        let mut best: Option<Inserted> = None;
+        let work = WORK / held.values().map(|one| one.count(cycle)).sum::<i64>().max(1);
+        let attempts = work.clamp(1, INSERTIONS);
+        for number in 0..attempts as u64 {
+            let found = insert(&problem, &fixed, Manner::of(number), clock);
+            best = best.into_iter().chain(found).min_by_key(|found| found.windows);
+            if best.as_ref().is_some_and(|best| best.windows == 0) {
+                break;
+            }
+        }
+        let best = best?;
+        let attempt = |free: &BTreeSet<usize>| {
+            let fixed = (0..problem.demands.len()).filter(|task| !free.contains(task)).collect();
+            insert(&problem, &fixed, Manner::of(0), clock)
+        };
+        let found = fewest(best.moved.clone().into_iter().collect(), best, attempts as usize, clock, attempt);
+        kept::enough(system, problem.finished(&found.pieces).ok()?, cycle)
+    }
+
     fn search(&self, system: &System, cycle: Duration, clock: &Clock) -> Result<Tables, PlanError> {
         let held = self.all_held(system, cycle);
         if let Some(task) = self.frozen.iter().find(|name| !held.contains_key(*name)) {
@@ -219,28 +251,41 @@ impl<'a> Change<'a> {
             kept::tables(system, cycle, clock, &stay.map(|(name, held)| (name.clone(), held.clone())).collect())
         };
         let movable: BTreeSet<&String> = held.keys().filter(|name| !self.frozen.contains(*name)).collect();
-        let first = attempt(&BTreeSet::new(), &clock.part(4).with_trials(FIRST_TRIALS));
-        let is_final = match &first {
+        // The simulation finds each table in which nothing moves, but takes long for many windows.
+        let first = match held.values().map(|one| one.count(cycle)).sum::<i64>() {
+            0..=MANY => Some(attempt(&BTreeSet::new(), &clock.part(4).with_trials(TRIALS))),
+            _ => None,
+        };
+        let is_final = |first: &Result<Tables, PlanError>| match first {
             Ok(tables) => tables.is_enough,
             Err(error) => error.answer() == Answer::Impossible,
         };
-        if is_final || movable.is_empty() {
-            return first;
+        let first = match first {
+            Some(first) if is_final(&first) || movable.is_empty() => return first,
+            first => first.and_then(Result::ok),
+        };
+        if let Some(tables) = self.inserted(system, cycle, &held, &clock.part(4)) {
+            return Ok(tables);
         }
+        let again = |free: &BTreeSet<&String>| {
+            let found = attempt(free, &clock.part(8).with_trials(TRIALS));
+            found.ok().filter(|tables| tables.is_enough)
+        };
         for free in sets(system, &held, &movable) {
             if clock.is_over() {
                 break;
             }
-            let found = attempt(&free, &clock.part(8).with_trials(TRIALS));
-            if let Some(tables) = found.ok().filter(|tables| tables.is_enough) {
-                return Ok(give_back(free, tables, &held, cycle, clock, attempt));
+            if let Some(tables) = again(&free) {
+                return Ok(fewest(by_windows(&free, &held, cycle), tables, ATTEMPTS, clock, again));
             }
         }
         match (attempt(&movable, &clock.part(2)), first) {
-            (Ok(tables), _) if tables.is_enough => Ok(give_back(movable, tables, &held, cycle, clock, attempt)),
+            (Ok(tables), _) if tables.is_enough => {
+                Ok(fewest(by_windows(&movable, &held, cycle), tables, ATTEMPTS, clock, again))
+            }
             // The judge may accept what nobody is sure of here.
-            (_, Ok(first)) => Ok(first),
-            (all, Err(_)) => all,
+            (_, Some(first)) => Ok(first),
+            (all, None) => all,
         }
     }
 }
@@ -257,49 +302,47 @@ fn sets<'n>(system: &System, held: &Windows, movable: &BTreeSet<&'n String>) -> 
     sets
 }
 
-/// Gives as many free tasks as possible their windows back, those with the most windows first.
-fn give_back<'n>(
-    free: BTreeSet<&'n String>,
-    mut tables: Tables,
-    held: &Windows,
-    cycle: Duration,
-    clock: &Clock,
-    attempt: impl Fn(&BTreeSet<&'n String>, &Clock) -> Result<Tables, PlanError>,
-) -> Tables {
-    let mut free: Vec<&String> = free.into_iter().collect();
+/// Returns the names of free tasks, those with the most windows first: these get their windows back first.
+fn by_windows<'n>(free: &BTreeSet<&'n String>, held: &Windows, cycle: Duration) -> Vec<&'n String> {
+    let mut free: Vec<&String> = free.iter().copied().collect();
     free.sort_by_key(|name| Reverse(held[*name].count(cycle)));
+    free
+}
+
+/// Returns the result of an attempt with fewer free tasks, as few as can be. Each part of them that is not necessary is
+/// not free any more. `found` is the result with all of them.
+fn fewest<T: Copy + Ord, Found>(
+    mut free: Vec<T>,
+    mut found: Found,
+    most: usize,
+    clock: &Clock,
+    attempt: impl Fn(&BTreeSet<T>) -> Option<Found>,
+) -> Found {
     let (mut parts, mut attempts) = (2, 0);
-    while !free.is_empty() && attempts < ATTEMPTS {
+    while !free.is_empty() {
         let size = free.len().div_ceil(parts);
-        let mut found = None;
+        let mut fewer = None;
         for from in (0..free.len()).step_by(size) {
             attempts += 1;
-            if clock.is_over() || attempts > ATTEMPTS {
-                return tables;
+            if clock.is_over() || attempts > most {
+                return found;
             }
-            let rest: Vec<&String> = free
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| *at < from || *at >= from + size)
-                .map(|(_, name)| *name)
-                .collect();
-            let set = rest.iter().copied().collect();
-            let fewer = attempt(&set, &clock.part(8).with_trials(TRIALS));
-            if let Some(fewer) = fewer.ok().filter(|tables| tables.is_enough) {
-                found = Some((rest, fewer));
+            let rest: Vec<T> = [&free[..from], &free[(from + size).min(free.len())..]].concat();
+            if let Some(result) = attempt(&rest.iter().copied().collect()) {
+                fewer = Some((rest, result));
                 break;
             }
         }
-        match found {
-            Some((rest, fewer)) => {
-                (free, tables) = (rest, fewer);
+        match fewer {
+            Some(fewer) => {
+                (free, found) = fewer;
                 parts = (parts - 1).max(2);
             }
             None if size == 1 => break,
             None => parts = (parts * 2).min(free.len()),
         }
     }
-    tables
+    found
 }
 
 /// Returns an interval, which may begin before a cycle or end after it, as intervals within the cycle.

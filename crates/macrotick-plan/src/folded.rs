@@ -135,7 +135,7 @@ impl<'a> Problem<'a> {
         self.finished(&self.drafts()?)
     }
 
-    fn finished(&self, pieces: &[Vec<Piece>]) -> Result<Vec<CpuTable>, PlanError> {
+    pub(crate) fn finished(&self, pieces: &[Vec<Piece>]) -> Result<Vec<CpuTable>, PlanError> {
         table::tables(&self.system.cpus, pieces, &self.demands)
     }
 
@@ -188,7 +188,7 @@ impl<'a> Problem<'a> {
         PlanError::Chain { chain: self.system.chains[chain].name.clone(), kind, bound, reached }
     }
 
-    fn new(system: &'a System, cycle: Duration, frozen: &Windows) -> Result<Problem<'a>, PlanError> {
+    pub(crate) fn new(system: &'a System, cycle: Duration, frozen: &Windows) -> Result<Problem<'a>, PlanError> {
         let demands = demands(system)?;
         let names: BTreeMap<&str, usize> = system.windowed().map(|task| task.name.as_str()).zip(0..).collect();
         let index = |name: &String| *names.get(name.as_str()).expect("a validated chain names tasks with windows");

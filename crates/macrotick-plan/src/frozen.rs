@@ -3,12 +3,13 @@
 //! The solver treats them like sync windows: they are taken before anything else. A table of another cycle can have them
 //! too, if they repeat with a common divisor of both cycles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use macrotick_model::{Duration, Plan};
 
 use crate::demand::Demand;
 use crate::graph::Edge;
+use crate::insert::Window;
 use crate::occupancy::Occupancy;
 use crate::table::Piece;
 
@@ -102,6 +103,17 @@ impl Repeated {
     /// Returns the number of windows in a cycle.
     pub fn count(&self, cycle: Duration) -> i64 {
         self.places.len() as i64 * (cycle / self.every)
+    }
+
+    /// Returns the number of windows in a cycle that the former windows do not have. If the cycle is not a multiple of the
+    /// former one, all count.
+    pub fn others(&self, former: &Repeated) -> i64 {
+        if !self.every.is_multiple_of(former.every) {
+            return self.places.len() as i64;
+        }
+        let at = |place: &Place| (place.cpu, place.start % former.every, place.length);
+        let known: BTreeSet<_> = former.places.iter().map(at).collect();
+        self.places.iter().filter(|place| !known.contains(&at(place))).count() as i64
     }
 
     /// Whether all windows begin and end on a grid.
@@ -202,6 +214,20 @@ impl Frozen {
     /// Returns the pieces of each CPU in one cycle, sorted.
     pub fn pieces(&self) -> &[Vec<Piece>] {
         &self.pieces
+    }
+
+    /// Returns all windows of a task in a cycle, sorted.
+    pub fn all_of(&self, task: usize, cpus: &[u32], cycle: Duration) -> Vec<Window> {
+        let Some(Held { windows, .. }) = &self.tasks[task] else { return Vec::new() };
+        let index = |place: &Place| cpus.iter().position(|&cpu| cpu == place.cpu).unwrap_or(0);
+        let turns = (0..cycle / windows.every).map(|turn| windows.every * turn);
+        let all = turns.flat_map(|turn| {
+            windows.places.iter().map(move |place| {
+                let (start, cpu) = (place.start + turn, index(place));
+                Window { start, length: place.length, cpu, activate: place.activate }
+            })
+        });
+        all.collect()
     }
 
     /// Returns the index of the first CPU of a task.

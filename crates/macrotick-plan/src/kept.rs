@@ -91,6 +91,12 @@ pub(crate) fn tables(system: &System, cycle: Duration, clock: &Clock, frozen: &F
     Ok(Tables { tables, system: reserved, is_enough: false })
 }
 
+/// Adds a CPU for each reservation to tables. `None` if they may not leave enough time.
+pub(crate) fn enough(system: &System, tables: Vec<CpuTable>, cycle: Duration) -> Option<Tables> {
+    let reserved = reserve(system, &tables, cycle).ok()?;
+    is_enough(&reserved, &tables, cycle).then_some(Tables { tables, system: reserved, is_enough: true })
+}
+
 /// Returns the ways to keep time that differ for a system.
 fn manners(system: &System) -> impl Iterator<Item = Manner> {
     let has_budgets = system.servers().next().is_some();

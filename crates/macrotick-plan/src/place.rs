@@ -8,7 +8,7 @@ use crate::occupancy::Occupancy;
 
 /// The distance after the common grid at which jobs start if possible. It is longer than the interrupts of timers that
 /// expire there.
-const GUARD: Duration = Duration::from_micros(20);
+pub(crate) const GUARD: Duration = Duration::from_micros(20);
 
 /// A window of a placed task in job 0. It may lie beyond the first period.
 pub(crate) type Part = (Duration, Duration);
