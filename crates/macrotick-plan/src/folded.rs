@@ -211,7 +211,7 @@ impl<'a> Problem<'a> {
         Ok(Problem { system, cycle, lead, demands, paths, ranks, chained, graph, plain, splitting, frozen })
     }
 
-    /// Whether a task is to be placed on one CPU. It is not split, and has no windows that stay.
+    /// Whether the solver places a task on one CPU. It is not split, and has no windows that stay.
     pub(crate) fn is_open(&self, task: usize) -> bool {
         !self.splitting.has(task) && !self.frozen.has(task)
     }

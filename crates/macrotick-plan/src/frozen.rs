@@ -81,7 +81,7 @@ impl Repeated {
         let next = |at: usize| self.places.get(at + count);
         let later = |place: &Place| Place { start: place.start + every, ..*place };
         self.every.is_multiple_of(every)
-            && self.places.len().is_multiple_of(times)
+            && self.places.len() % times == 0
             && (0..self.places.len() - count).all(|at| next(at) == Some(&later(&self.places[at])))
     }
 

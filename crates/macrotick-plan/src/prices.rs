@@ -2,7 +2,7 @@
 
 use macrotick_model::Duration;
 
-/// What a start costs. A start that something blocks costs more than any other.
+/// The price of a start. A blocked start costs more than any other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Price {
     /// The number of things in the way that nothing ejects.

@@ -1,6 +1,7 @@
 //! The planner on random systems: how many it plans or proves impossible, how fast, and with how much memory.
 
 mod cells;
+mod changes;
 mod measure;
 mod memory;
 
@@ -38,7 +39,11 @@ unit two periods. The systems have the shape of those of Minaeva and others (201
 * **harmonic and full**: tasks on one CPU, without jitter and without preemption. Each period is a multiple of the next \
 shorter one. The systems are cut out of a table without gaps, then shortened to the load. The load is that of the time \
 beside sync windows, which take the part that the kernel keeps for itself.
-* **infeasible**: easy systems with one conflict. None has a plan.";
+* **infeasible**: easy systems with one conflict. None has a plan.
+
+The second table has **changes**. A system of one kind has a plan, and then gets more tasks with the periods of others \
+and nine tenths of their wcets. `plan --from` plans the new system from the former plan. **Moved** is the share of the \
+former windows that are elsewhere afterwards: its median and its maximum over the systems.";
 
 /// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
@@ -48,9 +53,15 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
         let outcome = measure::measure(&cell)?;
         rows.push((cell, outcome));
     }
-    let all: Vec<Figure> = rows.iter().flat_map(|(cell, outcome)| outcome.figures(&cell.name)).collect();
+    let mut all: Vec<Figure> = rows.iter().flat_map(|(cell, outcome)| outcome.figures(&cell.name)).collect();
+    let mut tables = table(&rows) + "\n" + changes::HEAD;
+    for cell in changes::cells(bench.scale) {
+        output::tell(format_args!("{}: {}", bench.name, cell.name()));
+        let outcome = cell.measure()?;
+        tables += &outcome.row(cell.name());
+        all.extend(outcome.figures(cell.name()));
+    }
     figures::write(&bench.folder.join("figures.json"), &all)?;
-    let tables = table(&rows);
     output::print(&tables);
     Ok(Results {
         title: "Planning random systems",
@@ -64,7 +75,9 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
 
 /// Returns the number of systems in each row.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
-    Ok(cells::cells(bench.scale).iter().map(|cell| cell.count).collect())
+    let changes = changes::cells(bench.scale);
+    let counts = cells::cells(bench.scale).into_iter().map(|cell| cell.count);
+    Ok(counts.chain(changes.iter().map(changes::Cell::count)).collect())
 }
 
 fn table(rows: &[(Cell, Outcome)]) -> String {

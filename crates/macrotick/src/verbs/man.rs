@@ -18,7 +18,7 @@ use crate::Outcome;
 const SECTION: &str = "1";
 
 /// Files that a verb reads or writes at a fixed path, in addition to the files of its options.
-const FILES: [(&str, &str, &str); 25] = [
+const FILES: [(&str, &str, &str); 26] = [
     ("macrotick-run", "build/run/SYSTEM-BACKEND/plan.json", "The timetable."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/observation.json", "The raw records of every job."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/report.json", "The statistics and the verdict."),
@@ -32,6 +32,7 @@ const FILES: [(&str, &str, &str); 25] = [
     ("macrotick-apply", "/run/macrotick.lock", "Prevents a deployment and a run at the same time."),
     ("macrotick-apply", "/run/macrotick/control.sock", "The socket on which the supervisor accepts changes; for root."),
     ("macrotick-apply", "/run/macrotick/deployment.json", "The state of the deployment."),
+    ("macrotick-apply", "/run/macrotick/plan.json", "The plan of the deployment."),
     ("macrotick-status", "/run/macrotick/deployment.json", "The last state that a supervisor wrote."),
     ("macrotick-admit", "/sys/fs/cgroup", "The control groups and their budgets."),
     ("macrotick-admit", "/dev/macrotick", "The installed table."),
