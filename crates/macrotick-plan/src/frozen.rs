@@ -175,35 +175,25 @@ struct Held {
 impl Frozen {
     /// Selects the windows of these tasks and pools.
     pub fn new(windows: &Windows, demands: &[Demand], cpus: &[u32], cycle: Duration) -> Frozen {
-        let mut pieces = vec![Vec::new(); cpus.len()];
-        let mut tasks = Vec::new();
+        let mut frozen = Frozen { tasks: Vec::new(), pieces: vec![Vec::new(); cpus.len()] };
         for (task, demand) in demands.iter().enumerate() {
-            let windows = windows.get(&demand.name);
-            for place in windows.iter().flat_map(|windows| &windows.places) {
-                let cpu =
-                    cpus.iter().position(|&cpu| cpu == place.cpu).expect("frozen windows are on CPUs of the system");
-                for turn in 0..cycle / windows.map_or(cycle, |windows| windows.every) {
-                    let start = (place.start + windows.map_or(cycle, |windows| windows.every) * turn) % cycle;
-                    let here = place.length.min(cycle - start);
-                    let whole = here == place.length;
-                    pieces[cpu].push(Piece {
-                        start,
-                        length: here,
-                        task,
-                        activate: place.activate,
-                        deadline: place.deadline && whole,
-                    });
-                    if !whole {
-                        let length = place.length - here;
-                        let (activate, deadline) = (false, place.deadline);
-                        pieces[cpu].push(Piece { start: Duration::ZERO, length, task, activate, deadline });
-                    }
+            let windows = windows.get(&demand.name).cloned();
+            let held = windows.map(|windows| Held { jobs: windows.jobs(demand), windows });
+            frozen.tasks.push(held);
+            for Window { start, length, cpu, activate, deadline } in frozen.all_of(task, cpus, cycle) {
+                let start = start % cycle;
+                let here = length.min(cycle - start);
+                let rest = length - here;
+                let piece = |start, length, activate, deadline| Piece { start, length, task, activate, deadline };
+                let whole = rest == Duration::ZERO;
+                frozen.pieces[cpu].push(piece(start, here, activate, deadline && whole));
+                if !whole {
+                    frozen.pieces[cpu].push(piece(Duration::ZERO, rest, false, deadline));
                 }
             }
-            tasks.push(windows.map(|windows| Held { windows: windows.clone(), jobs: windows.jobs(demand) }));
         }
-        pieces.iter_mut().for_each(|pieces| pieces.sort_by_key(|piece| piece.start));
-        Frozen { tasks, pieces }
+        frozen.pieces.iter_mut().for_each(|pieces| pieces.sort_by_key(|piece| piece.start));
+        frozen
     }
 
     /// Whether the windows of a task stay.
@@ -224,7 +214,7 @@ impl Frozen {
         let all = turns.flat_map(|turn| {
             windows.places.iter().map(move |place| {
                 let (start, cpu) = (place.start + turn, index(place));
-                Window { start, length: place.length, cpu, activate: place.activate }
+                Window { start, length: place.length, cpu, activate: place.activate, deadline: place.deadline }
             })
         });
         all.collect()

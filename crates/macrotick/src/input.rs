@@ -32,6 +32,15 @@ pub fn description_from(path: &Path) -> Result<System, CliError> {
     }
 }
 
+/// Reads a former plan.
+pub fn former_plan(path: &Path) -> Result<Plan, CliError> {
+    if !is_json(path) {
+        return Err(CliError::OtherDocument { path: path.into(), kind: "not a plan, which `plan -o` writes as .json" });
+    }
+    is_plan(path)?;
+    Ok(Plan::load(path)?)
+}
+
 fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }

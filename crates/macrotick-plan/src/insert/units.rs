@@ -200,6 +200,7 @@ pub(crate) struct Window {
     pub length: Duration,
     pub cpu: usize,
     pub activate: bool,
+    pub deadline: bool,
 }
 
 /// Returns the windows of each job of a task, or of each period of a pool.

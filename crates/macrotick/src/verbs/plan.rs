@@ -9,14 +9,14 @@ use macrotick_report::output;
 use super::tell_verdict;
 use crate::args::PlanArgs;
 use crate::error::CliError;
-use crate::input::{description_from, planned, planned_from};
+use crate::input::{description_from, former_plan, planned, planned_from};
 use crate::summary::{moved, served, summary, Served};
 use crate::Outcome;
 
 /// Plans a description. The judge decides whether the plan is feasible.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     let system = description_from(&args.system)?;
-    let former = args.from.as_deref().map(Plan::load).transpose()?;
+    let former = args.from.as_deref().map(former_plan).transpose()?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
     let plan = match &former {
         None => planned(&args.system, &system, solver, args.options())?,
