@@ -164,3 +164,34 @@ fn every_change_is_accepted() {
     assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(kept * 10 >= tried * 7, "nothing moved in {kept} of {tried}");
 }
+
+#[test]
+fn windows_that_break_a_new_order_move() {
+    let text = "system: s\ncpus: [0]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n  \
+                - {name: b, period: 10ms, wcet: 2ms}\n";
+    let from = planned(&described(text));
+    let ordered = described(&text.replace("wcet: 1ms", "wcet: 1ms, after: [b]"));
+    let moved = changed(&from, &ordered);
+    assert!(!moved.moved.is_empty(), "{moved:?}");
+    let change = Change::new(&from, &ordered, ["a".to_owned(), "b".to_owned()], []).unwrap();
+    let error = plan_changed(&ordered, &change, OPTIONS, &Unwatched).expect_err("both stay in the wrong order");
+    assert!(error.to_string().contains("the windows of `a` cannot stay"), "{error}");
+
+    // The task between two others cannot be late because the first of them moves.
+    let text = "system: s\ncpus: [0, 1]\nmacrotick: 10us\n\
+                clock: {tai: {period: 3000us, length: 50us, bound: 10us, offset: 20us}}\ntasks:\n  \
+                - {name: t1, period: 3000us, wcet: 260us, offset: 2280us, cpu: 1}\n  \
+                - {name: t2, period: 3000us, wcet: 90us, jitter: 360us, cpu: 1, after: [t1]}\n  \
+                - {name: t7, period: 3000us, wcet: 290us, deadline: 2030us, jitter: 780us, preemptible: false, \
+                after: [t1, t2], cpu: 0}\n";
+    let from = planned(&described(text));
+    changed(&from, &described(&text.replace("offset: 20us", "offset: 2500us")));
+}
+
+#[test]
+fn a_new_job_without_preemption_is_not_cut_at_the_end_of_the_cycle() {
+    let text = "system: s\ncpus: [0]\nmacrotick: 10us\ntasks:\n  - {name: a, period: 10ms, wcet: 2ms, offset: 4ms}\n";
+    let from = planned(&described(text));
+    let new = "  - {name: n, period: 10ms, wcet: 5ms, offset: 4ms, preemptible: false}\n";
+    changed(&from, &described(&format!("{text}{new}")));
+}

@@ -237,7 +237,8 @@ impl<'a> Change<'a> {
             insert(&problem, &fixed, Manner::of(0), clock)
         };
         let found = fewest(best.moved.clone().into_iter().collect(), best, attempts as usize, clock, attempt);
-        kept::enough(system, problem.finished(&found.pieces).ok()?, cycle)
+        let tables = kept::enough(system, problem.finished(&found.pieces).ok()?, cycle)?;
+        in_order(system, tables, cycle).ok()
     }
 
     fn search(&self, system: &System, cycle: Duration, clock: &Clock) -> Result<Tables, PlanError> {
@@ -247,7 +248,8 @@ impl<'a> Change<'a> {
         }
         let attempt = |free: &BTreeSet<&String>, clock: &Clock| {
             let stay = held.iter().filter(|(name, _)| !free.contains(name));
-            kept::tables(system, cycle, clock, &stay.map(|(name, held)| (name.clone(), held.clone())).collect())
+            let stay = stay.map(|(name, held)| (name.clone(), held.clone())).collect();
+            kept::tables(system, cycle, clock, &stay).and_then(|tables| in_order(system, tables, cycle))
         };
         let movable: BTreeSet<&String> = held.keys().filter(|name| !self.frozen.contains(*name)).collect();
         // The simulation finds each table in which nothing moves, but takes long for many windows.
@@ -287,6 +289,29 @@ impl<'a> Change<'a> {
             (all, None) => all,
         }
     }
+}
+
+/// Returns the tables if each job starts after those in its `after`. Windows that stay can break that order.
+fn in_order(system: &System, tables: Tables, cycle: Duration) -> Result<Tables, PlanError> {
+    let problem = Problem::new(system, cycle, &Windows::new())?;
+    let windows = frozen::windows_of(&tables.tables, cycle);
+    let jobs = |task: usize| {
+        let demand = &problem.demands[task];
+        windows.get(&demand.name).map_or(Vec::new(), |windows| windows.jobs(demand))
+    };
+    for edge in &problem.plain.edges {
+        let (before, then) = (jobs(edge.from), jobs(edge.to));
+        let number = |task: usize, lane: i64, window: i64| window * (edge.window / problem.demands[task].period) + lane;
+        let is_kept = |window: i64| {
+            let before = before.get(number(edge.from, edge.from_lane, window) as usize);
+            let then = then.get(number(edge.to, edge.to_lane, window) as usize);
+            before.zip(then).is_none_or(|((_, end), (start, _))| end <= start)
+        };
+        if !(0..cycle / edge.window).all(is_kept) {
+            return Err(PlanError::Frozen { task: problem.demands[edge.to].name.clone() });
+        }
+    }
+    Ok(tables)
 }
 
 /// Returns the sets of tasks that may move together: those of one CPU, the fewest first, then those of more CPUs.

@@ -235,7 +235,8 @@ pub enum PlanError {
     },
     /// The windows of a frozen task cannot stay.
     #[error(
-        "the windows of `{task}` are frozen, but a sync window, a message or another frozen window is in their way"
+        "the windows of `{task}` cannot stay: a sync window, a message, a task in its `after` or another frozen window \
+         is in their way"
     )]
     Frozen {
         /// The task or pool.

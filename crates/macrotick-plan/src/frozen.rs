@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use macrotick_model::{Duration, Plan};
+use macrotick_model::{CpuTable, Duration, Plan};
 
 use crate::demand::Demand;
 use crate::graph::Edge;
@@ -41,8 +41,13 @@ pub(crate) type Windows = BTreeMap<String, Repeated>;
 
 /// Returns all windows of a plan.
 pub(crate) fn windows(plan: &Plan) -> Windows {
+    windows_of(&plan.tables, plan.cycle)
+}
+
+/// Returns all windows of tables.
+pub(crate) fn windows_of(tables: &[CpuTable], cycle: Duration) -> Windows {
     let mut windows = Windows::new();
-    for table in &plan.tables {
+    for table in tables {
         for window in &table.windows {
             let place = Place {
                 start: window.offset,
@@ -51,7 +56,7 @@ pub(crate) fn windows(plan: &Plan) -> Windows {
                 activate: window.activate,
                 deadline: window.deadline,
             };
-            let empty = || Repeated { every: plan.cycle, places: Vec::new() };
+            let empty = || Repeated { every: cycle, places: Vec::new() };
             windows.entry(window.task.clone()).or_insert_with(empty).places.push(place);
         }
     }
@@ -133,7 +138,7 @@ impl Repeated {
     }
 
     /// Returns the start and the end of each job, by its number from the first release on. Pools have none.
-    fn jobs(&self, demand: &Demand) -> Vec<(Duration, Duration)> {
+    pub fn jobs(&self, demand: &Demand) -> Vec<(Duration, Duration)> {
         let count = self.every / demand.period;
         let mut jobs = vec![None; count as usize];
         let first = self.places.iter().position(|place| place.activate);

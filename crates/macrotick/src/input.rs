@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use macrotick_check::check;
 use macrotick_model::{Group, Plan, Supply, System, Task};
 use macrotick_plan::{plan_changed, plan_watched, Change, Options, PlanError, Solver};
 use serde::de::IgnoredAny;
@@ -120,27 +121,41 @@ fn unplanned(path: &Path, system: &System, error: &PlanError) -> CliError {
 }
 
 /// Plans a description like [`planned`], so that as little as possible differs from a former plan: windows stay where
-/// they can. Groups keep the values that their description leaves open, so budgets do not change with the windows; the
-/// judge checks whether they still suffice. Tasks of SCHED_DEADLINE keep their CPUs, too.
+/// they can. Groups keep the values that their description leaves open, and tasks of SCHED_DEADLINE their CPUs, unless
+/// there is no plan with them.
 pub fn planned_from(
     path: &Path,
-    mut system: System,
+    system: &System,
     former: &Plan,
     (frozen, free): (&[String], &[String]),
     options: Options,
 ) -> Result<Plan, CliError> {
-    keep_groups(&mut system, &former.system.groups);
-    keep_reservations(&mut system, &former.system.tasks);
-    let change = Change::new(former, &system, frozen.iter().cloned(), free.iter().cloned())?;
-    let plan = plan_changed(&system, &change, options, &Search::start(options.time_limit));
-    assigned(path, plan.map_err(|error| unplanned(path, &system, &error))?)
+    let mut kept = system.clone();
+    keep_groups(&mut kept, &former.system.groups);
+    keep_reservations(&mut kept, &former.system.tasks);
+    let planned = |system: &System| {
+        let change = Change::new(former, system, frozen.iter().cloned(), free.iter().cloned())?;
+        let plan = plan_changed(system, &change, options, &Search::start(options.time_limit));
+        assigned(path, plan.map_err(|error| unplanned(path, system, &error))?)
+    };
+    let holds = |plan: &Result<Plan, CliError>| plan.as_ref().is_ok_and(|plan| check(plan).is_feasible());
+    let first = planned(&kept);
+    if holds(&first) || kept == *system {
+        return first;
+    }
+    let second = planned(system);
+    if holds(&second) {
+        second
+    } else {
+        first.or(second)
+    }
 }
 
 /// Plans a change of a deployment that has this plan.
 pub fn plan_beside(path: &Path, running: Option<&Plan>) -> Result<Plan, CliError> {
     match running {
         Some(running) if !is_plan(path)? => {
-            planned_from(path, System::load(path)?, running, (&[], &[]), Options::command_line())
+            planned_from(path, &System::load(path)?, running, (&[], &[]), Options::command_line())
         }
         _ => plan_from(path),
     }
@@ -224,7 +239,7 @@ mod tests {
         let system = parsed(&text(""));
         let former = planned(path, &system, Solver::default_for(&system), Options::default()).unwrap();
         let more = parsed(&text("  - {name: b, period: 20ms, wcet: 5ms}\n"));
-        let plan = planned_from(path, more, &former, (&[], &[]), Options::default()).unwrap();
+        let plan = planned_from(path, &more, &former, (&[], &[]), Options::default()).unwrap();
         assert_eq!(plan.system.groups, former.system.groups);
         assert!(former.system.groups[0].budget.is_some());
         let windows = |plan: &Plan, name: &str| -> Vec<(u32, Duration)> {
@@ -232,7 +247,26 @@ mod tests {
             each.filter(|(_, window)| window.task == name).map(|(cpu, window)| (cpu, window.offset)).collect()
         };
         assert_eq!(windows(&plan, "a")[..1], windows(&former, "a")[..1]);
-        let unknown = planned_from(path, system, &former, (&["x".into()], &[]), Options::default()).unwrap_err();
+        let unknown = planned_from(path, &system, &former, (&["x".into()], &[]), Options::default()).unwrap_err();
         assert_eq!(unknown.to_string(), "`x` has no windows in the former plan");
+    }
+
+    #[test]
+    fn what_no_longer_suffices_is_given_up() {
+        let path = Path::new("s.yaml");
+        let parsed = |text: &str| System::parse(text, "s.yaml").unwrap();
+        let changed = |before: &str, after: &str| {
+            let system = parsed(before);
+            let former = planned(path, &system, Solver::default_for(&system), Options::default()).unwrap();
+            let plan = planned_from(path, &parsed(after), &former, (&[], &[]), Options::default()).unwrap();
+            assert!(check(&plan).is_feasible(), "{after}");
+        };
+        let group = "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\ngroups:\n  \
+                     - {name: x, criticality: 1, tasks: [{name: f, period: 20ms, wcet: 900us}]}\n";
+        changed(group, &group.replace("900us", "1900us"));
+        let reserved = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: w, period: 10ms, wcet: 5ms, cpu: 0}\n  \
+                        - {name: d, period: 10ms, wcet: 3ms, supply: deadline}\n";
+        let new = "  - {name: e, period: 10ms, wcet: 8ms, supply: {deadline: {cpus: [1]}}}\n";
+        changed(reserved, &format!("{reserved}{new}"));
     }
 }

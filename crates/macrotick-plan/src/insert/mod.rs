@@ -250,10 +250,12 @@ impl<'a> Insertion<'a> {
             if start > last {
                 return None;
             }
-            if start + demand.wcet <= end.min(self.limit(unit)) {
+            let is_cut = !demand.preemptible && start % self.problem.cycle + demand.wcet > self.problem.cycle;
+            if !is_cut && start + demand.wcet <= end.min(self.limit(unit)) {
                 return Some(vec![(start, demand.wcet)]);
             }
-            from = end;
+            // A window over the end of the cycle is cut in two.
+            from = if is_cut { end.min(self.problem.cycle * (start / self.problem.cycle + 1)) } else { end };
         }
     }
 
@@ -314,14 +316,14 @@ impl<'a> Insertion<'a> {
             prices.block_every(first - grid, first + grid, every);
             return prices;
         }
+        if !demand.preemptible || (!self.is_job(unit) && demand.offset.is_none()) {
+            prices.block_every(every - demand.wcet, every, every);
+        }
         if self.is_job(unit) {
             let range = (last - first + demand.wcet + lead).min(every);
             let near = self.boards[cpu].meeting(first - lead, range);
             near.for_each(|taken| self.price(&mut prices, unit, taken.unit, (taken.start, taken.end), every));
             return prices;
-        }
-        if demand.offset.is_none() {
-            prices.block_every(every - demand.wcet, every, every);
         }
         // At this price, a start on the common grid is worse than another free one.
         if every.is_multiple_of(demand.common_grid) {

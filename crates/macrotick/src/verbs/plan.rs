@@ -21,7 +21,7 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     let plan = match &former {
         None => planned(&args.system, &system, solver, args.options())?,
         Some(_) if system.table.is_some() => return Err(CliError::TableByHand { path: args.system.clone() }),
-        Some(former) => planned_from(&args.system, system, former, (&args.frozen, &args.free), args.options())?,
+        Some(former) => planned_from(&args.system, &system, former, (&args.frozen, &args.free), args.options())?,
     };
     let verdict = macrotick_check::check(&plan);
     if args.json {
