@@ -235,7 +235,10 @@ mod tests {
         assert_eq!(read_from(&path).as_ref(), Some(&state));
         state.coming = Some(Coming { system: "t".into(), entities: vec!["b".into()], instant_ns: 1 });
         directory.tell(&state);
-        directory.tell_plan(&Plan::new("null", Duration::from_millis(1), Vec::new(), System::named("s")));
+        let text =
+            "system: s\ncpus: [0]\ntasks:\n  - {name: d, period: 10ms, wcet: 1ms, supply: {deadline: {cpus: [0]}}}\n";
+        let system = System::parse(text, "s.yaml").unwrap();
+        directory.tell_plan(&Plan::new("null", Duration::from_millis(10), Vec::new(), system));
         assert!(Plan::load(&path.join(PLAN)).is_ok_and(|plan| plan.system.name == "s"));
         assert_eq!(read_from(&path), Some(state));
         // Another supervisor takes over the directory.

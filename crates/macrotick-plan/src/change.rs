@@ -15,10 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use macrotick_model::visible::shortened;
 use macrotick_model::{Duration, Plan, System};
 
+use crate::budget;
 use crate::demand::{demand_of, lead, Demand};
 use crate::error::{Answer, PlanError};
 use crate::folded::Problem;
-use crate::frozen::{self, Repeated, Windows};
+use crate::frozen::{self, Frozen, Repeated, Windows};
 use crate::insert::{insert, Inserted, Manner};
 use crate::kept::{self, Tables};
 use crate::options::Clock;
@@ -238,7 +239,7 @@ impl<'a> Change<'a> {
         };
         let found = fewest(best.moved.clone().into_iter().collect(), best, attempts as usize, clock, attempt);
         let tables = kept::enough(system, problem.finished(&found.pieces).ok()?, cycle)?;
-        in_order(system, tables, cycle).ok()
+        in_order(system, tables, cycle).ok().filter(|tables| tables.is_enough)
     }
 
     fn search(&self, system: &System, cycle: Duration, clock: &Clock) -> Result<Tables, PlanError> {
@@ -291,8 +292,9 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Returns the tables if each job starts after those in its `after`. Windows that stay can break that order.
-fn in_order(system: &System, tables: Tables, cycle: Duration) -> Result<Tables, PlanError> {
+/// Returns the tables if each job starts after those in its `after`. Windows that stay can break that order. They can also
+/// leave too little for budgets: the tables then may not be enough.
+fn in_order(system: &System, mut tables: Tables, cycle: Duration) -> Result<Tables, PlanError> {
     let problem = Problem::new(system, cycle, &Windows::new())?;
     let windows = frozen::windows_of(&tables.tables, cycle);
     let jobs = |task: usize| {
@@ -311,6 +313,10 @@ fn in_order(system: &System, tables: Tables, cycle: Duration) -> Result<Tables, 
             return Err(PlanError::Frozen { task: problem.demands[edge.to].name.clone() });
         }
     }
+    let cpus: Vec<usize> = (0..system.cpus.len()).collect();
+    let pieces = Frozen::new(&windows, &problem.demands, &system.cpus, cycle).pieces().to_vec();
+    let nothing = vec![Vec::new(); cpus.len()];
+    tables.is_enough &= budget::kept(&budget::budgets(system, cycle, &cpus), cycle, &nothing, &pieces);
     Ok(tables)
 }
 

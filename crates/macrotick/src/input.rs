@@ -140,14 +140,19 @@ pub fn planned_from(
     };
     let holds = |plan: &Result<Plan, CliError>| plan.as_ref().is_ok_and(|plan| check(plan).is_feasible());
     let first = planned(&kept);
-    if holds(&first) || kept == *system {
+    if holds(&first) {
         return first;
     }
-    let second = planned(system);
-    if holds(&second) {
-        second
+    let second = if kept == *system { first } else { planned(system) };
+    if holds(&second) || !frozen.is_empty() {
+        return second;
+    }
+    // The windows that stay leave too little to something that only the judge knows.
+    let new = self::planned(path, system, Solver::default_for(system), options);
+    if holds(&new) {
+        new
     } else {
-        first.or(second)
+        second
     }
 }
 
@@ -268,5 +273,19 @@ mod tests {
                         - {name: d, period: 10ms, wcet: 3ms, supply: deadline}\n";
         let new = "  - {name: e, period: 10ms, wcet: 8ms, supply: {deadline: {cpus: [1]}}}\n";
         changed(reserved, &format!("{reserved}{new}"));
+        // Refills of budgets lie anywhere in this cycle.
+        let leads = "system: s\nmacrotick: 10us\nlead: 20us\ncpus: [0, 1, 2]\ntasks:\n  \
+                     - {name: t0, period: 1000us, wcet: 50us, jitter: 0us}\n  \
+                     - {name: t1, period: 1000us, wcet: 40us, deadline: 870us, offset: 570us}\n  \
+                     - {name: t2, period: 4000us, wcet: 300us}\n  \
+                     - {name: t3, period: 8000us, wcet: 1410us, offset: 5280us}\n  \
+                     - {name: t4, period: 1000us, wcet: 200us, jitter: 0us}\n  \
+                     - {name: t5, period: 2000us, wcet: 400us, cpu: 2}\n  \
+                     - {name: t6, period: 2000us, wcet: 80us, jitter: 0us, cpu: 2}\n  \
+                     - {name: t7, period: 8000us, wcet: 530us, jitter: 0us, preemptible: false}\n  \
+                     - {name: t8, period: 1000us, wcet: 200us, after: [t0]}\n  \
+                     - {name: t9, period: 4000us, wcet: 880us, deadline: 2240us, jitter: 380us}\ngroups:\n  \
+                     - {name: b0, priority: 20, budget: 100us, cpus: [0], tasks: [{name: x, period: 20ms, wcet: 50us}]}\n";
+        changed(leads, &leads.replace("lead: 20us", "lead: 100us"));
     }
 }
