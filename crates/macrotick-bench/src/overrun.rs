@@ -58,12 +58,7 @@ impl Row {
     }
 
     fn figures(&self) -> [Figure; 4] {
-        let figure = |figure: &str, value: f64, unit: &str| Figure {
-            figure: figure.into(),
-            case: self.dispatch.into(),
-            value,
-            unit: unit.into(),
-        };
+        let figure = |figure: &str, value: f64, unit: &str| Figure::new(figure, self.dispatch, value, unit);
         [
             figure("jobs of the others", self.jobs as f64, "jobs"),
             figure("misses of the others", self.misses as f64, "jobs"),

@@ -47,6 +47,12 @@ fn needs(system: &System, group: &Group, cpu: u32) -> Vec<(usize, usize)> {
     here().map(|task| (((task.deadline / system.server_period) - 1).max(1) as usize, full as usize)).collect()
 }
 
+/// Whether whole tables have enough good periods before each deadline. `pieces` has those of each CPU.
+pub(crate) fn leave_enough(system: &System, cycle: Duration, pieces: &[Vec<Piece>]) -> bool {
+    let cpus: Vec<usize> = (0..pieces.len()).collect();
+    kept(&budgets(system, cycle, &cpus), cycle, &vec![Vec::new(); pieces.len()], pieces)
+}
+
 /// Whether there are enough good periods before each deadline.
 pub(crate) fn kept(budgets: &[Budget], cycle: Duration, taken: &[Vec<Piece>], pieces: &[Vec<Piece>]) -> bool {
     budgets.iter().all(|budget| {

@@ -16,7 +16,7 @@ use macrotick_model::visible::shortened;
 use macrotick_model::{Duration, Plan, System};
 
 use crate::budget;
-use crate::demand::{demand_of, lead, Demand};
+use crate::demand::{by_name, ByName, Demand};
 use crate::error::{Answer, PlanError};
 use crate::folded::Problem;
 use crate::frozen::{self, Frozen, Repeated, Windows};
@@ -37,8 +37,10 @@ const WORK: i64 = 120_000;
 /// A former plan, and what may change in it. All other tasks and pools with windows are movable: they move only if it is
 /// necessary.
 #[derive(Clone, Debug)]
-pub struct Change<'a> {
-    from: &'a Plan,
+pub struct Change {
+    /// The windows and the demands of the former plan.
+    windows: Windows,
+    demands: ByName,
     frozen: BTreeSet<String>,
     free: BTreeSet<String>,
 }
@@ -97,38 +99,43 @@ impl Moved {
     }
 }
 
-impl<'a> Change<'a> {
+impl Change {
     /// Makes a change from a former plan to a system. Frozen tasks and pools keep their windows, free ones may get any.
     pub fn new(
-        from: &'a Plan,
+        from: &Plan,
         system: &System,
         frozen: impl IntoIterator<Item = String>,
         free: impl IntoIterator<Item = String>,
-    ) -> Result<Change<'a>, ChangeError> {
-        let change = Change { from, frozen: frozen.into_iter().collect(), free: free.into_iter().collect() };
-        let former = frozen::windows(from);
+    ) -> Result<Change, ChangeError> {
+        let change = Change {
+            windows: frozen::windows(from),
+            demands: by_name(&from.system),
+            frozen: frozen.into_iter().collect(),
+            free: free.into_iter().collect(),
+        };
         let mut named = change.frozen.iter().chain(&change.free);
-        if let Some(unknown) = named.find(|name| !former.contains_key(*name)) {
+        if let Some(unknown) = named.find(|name| !change.windows.contains_key(*name)) {
             return Err(ChangeError::Unknown(unknown.clone()));
         }
         if let Some(both) = change.frozen.intersection(&change.free).next() {
             return Err(ChangeError::Both(both.clone()));
         }
         let Some(cycle) = system.cycle_of_plan() else { return Ok(change) };
+        let demands = by_name(system);
         for name in &change.frozen {
             let changed = |reason| ChangeError::Changed { name: name.clone(), reason };
-            let Some(demand) = demand_of(system, name) else { return Err(ChangeError::Gone(name.clone())) };
-            let demand = demand.map_err(|error| changed(error.to_string()))?;
-            change.held(system, cycle, &former[name], &demand).map_err(changed)?;
+            let Some(demand) = demands.get(name) else { return Err(ChangeError::Gone(name.clone())) };
+            let demand = demand.as_ref().map_err(|error| changed(error.to_string()))?;
+            change.held(system, cycle, &change.windows[name], demand).map_err(changed)?;
         }
         Ok(change)
     }
 
     /// Returns the windows of a task that its new parameters allow, or the reason why there are none.
     fn held(&self, system: &System, cycle: Duration, windows: &Repeated, demand: &Demand) -> Result<Repeated, String> {
-        let former = demand_of(&self.from.system, &demand.name).and_then(Result::ok);
+        let former = self.demands.get(&demand.name).and_then(|former| former.as_ref().ok());
         let former = former.ok_or("the former plan does not state it")?;
-        if let Some(what) = demand.difference(&former) {
+        if let Some(what) = demand.difference(former) {
             return Err(format!("its {what} is another one"));
         }
         let cpus: BTreeSet<u32> = windows.cpus().collect();
@@ -150,10 +157,10 @@ impl<'a> Change<'a> {
 
     /// Returns the windows that can stay together.
     fn all_held(&self, system: &System, cycle: Duration) -> Windows {
-        let former = frozen::windows(self.from);
+        let demands = by_name(system);
         let mut held = Windows::new();
         let mut order: Vec<(&String, &Repeated)> =
-            former.iter().filter(|(name, _)| !self.free.contains(*name)).collect();
+            self.windows.iter().filter(|(name, _)| !self.free.contains(*name)).collect();
         // Frozen ones first: they stay where others are in their way.
         order.sort_by_key(|(name, _)| (!self.frozen.contains(*name), *name));
         let mut taken: BTreeMap<u32, BTreeMap<Duration, Duration>> = BTreeMap::new();
@@ -163,11 +170,10 @@ impl<'a> Change<'a> {
             }
         }
         for (name, windows) in order {
-            let Some(Ok(demand)) = demand_of(system, name) else { continue };
-            let Ok(windows) = self.held(system, cycle, windows, &demand) else { continue };
-            let lead = if demand.is_pool() { Duration::ZERO } else { lead(system) };
+            let Some(Ok(demand)) = demands.get(name) else { continue };
+            let Ok(windows) = self.held(system, cycle, windows, demand) else { continue };
             let busy: Vec<(Duration, Duration, u32)> = windows
-                .busy(cycle, lead)
+                .busy(cycle, demand.lead)
                 .flat_map(|(start, end, cpu)| in_cycle(start, end, cycle).map(move |(start, end)| (start, end, cpu)))
                 .collect();
             let is_free = |&(start, end, cpu): &(Duration, Duration, u32)| {
@@ -200,9 +206,8 @@ impl<'a> Change<'a> {
 
     /// Pins tasks and groups to the only CPU of their windows, if the system leaves it to the solver.
     fn pinned(&self, system: &System) -> System {
-        let former = frozen::windows(self.from);
         let cpu = |name: &String| {
-            let cpus: BTreeSet<u32> = former.get(name).filter(|_| !self.free.contains(name))?.cpus().collect();
+            let cpus: BTreeSet<u32> = self.windows.get(name).filter(|_| !self.free.contains(name))?.cpus().collect();
             cpus.first().copied().filter(|cpu| cpus.len() == 1 && system.cpus.contains(cpu))
         };
         let mut pinned = system.clone();
@@ -313,10 +318,8 @@ fn in_order(system: &System, mut tables: Tables, cycle: Duration) -> Result<Tabl
             return Err(PlanError::Frozen { task: problem.demands[edge.to].name.clone() });
         }
     }
-    let cpus: Vec<usize> = (0..system.cpus.len()).collect();
-    let pieces = Frozen::new(&windows, &problem.demands, &system.cpus, cycle).pieces().to_vec();
-    let nothing = vec![Vec::new(); cpus.len()];
-    tables.is_enough &= budget::kept(&budget::budgets(system, cycle, &cpus), cycle, &nothing, &pieces);
+    let all = Frozen::new(&windows, &problem.demands, &system.cpus, cycle);
+    tables.is_enough &= budget::leave_enough(system, cycle, all.pieces());
     Ok(tables)
 }
 
@@ -381,4 +384,31 @@ fn in_cycle(start: Duration, end: Duration, cycle: Duration) -> impl Iterator<It
     let (start, end) = (start - shift, end - shift);
     let second = (end > cycle).then(|| (Duration::ZERO, end - cycle));
     std::iter::once((start, end.min(cycle))).chain(second)
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_model::{CpuTable, Window};
+
+    use super::*;
+
+    #[test]
+    fn tasks_keep_their_cpus_unless_the_description_says_another() {
+        let text = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 1ms, wcet: 100us}\n  \
+                    - {name: b, period: 1ms, wcet: 100us, cpu: 0}\n  - {name: c, period: 1ms, wcet: 100us}\n  \
+                    - {name: d, period: 1ms, wcet: 100us, migrate: true}\n  \
+                    - {name: e, period: 1ms, wcet: 100us, migrate: true}\n";
+        let system = System::parse(text, "s.yaml").unwrap();
+        let us = Duration::from_micros;
+        let table = |cpu, names: &[&str]| {
+            let windows = names.iter().zip(0..).map(|(name, at)| Window::new(*name, us(100 * at), us(100)));
+            CpuTable::new(cpu, windows.collect())
+        };
+        let tables = vec![table(0, &["d"]), table(1, &["a", "b", "d", "e"]), table(7, &["c"])];
+        let from = Plan::new("null", us(1000), tables, system.clone());
+        let change = Change::new(&from, &system, [], []).unwrap();
+        let kept: Vec<(Option<u32>, bool)> =
+            change.pinned(&system).tasks.iter().map(|task| (task.cpu, task.migrate)).collect();
+        assert_eq!(kept, [(Some(1), false), (Some(0), false), (None, false), (None, true), (Some(1), false)]);
+    }
 }

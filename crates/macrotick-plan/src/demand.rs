@@ -1,5 +1,7 @@
 //! The demand of each task and each pool on the grid.
 
+use std::collections::BTreeMap;
+
 use macrotick_model::{Duration, Pool, System, Task};
 
 use crate::error::{Kind, PlanError};
@@ -131,10 +133,13 @@ pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
     tasks.chain(system.pools().map(|pool| of_pool(&pool, system))).collect()
 }
 
-/// Returns the demand of the task or pool of this name.
-pub(crate) fn demand_of(system: &System, name: &str) -> Option<Result<Demand, PlanError>> {
-    let task = system.windowed().find(|task| task.name == name).map(|task| of_task(task, system));
-    task.or_else(|| system.pools().find(|pool| pool.name == name).map(|pool| of_pool(&pool, system)))
+/// The demands of tasks and pools, by name. Some systems have impossible ones.
+pub(crate) type ByName = BTreeMap<String, Result<Demand, PlanError>>;
+
+/// Returns the demands of all tasks with windows and all pools.
+pub(crate) fn by_name(system: &System) -> ByName {
+    let tasks = system.windowed().map(|task| (task.name.clone(), of_task(task, system)));
+    tasks.chain(system.pools().map(|pool| (pool.name.clone(), of_pool(&pool, system)))).collect()
 }
 
 fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {

@@ -17,6 +17,13 @@ pub struct Figure {
     pub unit: String,
 }
 
+impl Figure {
+    /// Makes a figure.
+    pub fn new(figure: impl Into<String>, case: impl Into<String>, value: f64, unit: impl Into<String>) -> Figure {
+        Figure { figure: figure.into(), case: case.into(), value, unit: unit.into() }
+    }
+}
+
 /// The reason why figures could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {

@@ -4,7 +4,7 @@ use macrotick_lab::{Flavor, Kernel};
 use macrotick_model::Duration;
 use macrotick_report::Figure;
 
-use super::{figure, table_guest, TableSize};
+use super::{table_guest, TableSize};
 use crate::error::BenchError;
 use crate::kit::footprint;
 use crate::kit::lab;
@@ -100,7 +100,9 @@ impl Memory {
         let of = |piece: &Piece| {
             let kinds = [("requested", Some(piece.requested)), ("allocated", piece.allocated), ("grown", piece.grown)];
             let name = piece.name;
-            kinds.into_iter().filter_map(move |(kind, value)| Some(figure(format!("memory.{kind}"), name, value?, "B")))
+            kinds
+                .into_iter()
+                .filter_map(move |(kind, value)| Some(Figure::new(format!("memory.{kind}"), name, value?, "B")))
         };
         self.pieces.iter().flat_map(of).collect()
     }

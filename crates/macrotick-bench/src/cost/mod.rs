@@ -138,10 +138,6 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     })
 }
 
-fn figure(figure: impl Into<String>, case: impl Into<String>, value: f64, unit: &str) -> Figure {
-    Figure { figure: figure.into(), case: case.into(), value, unit: unit.into() }
-}
-
 impl Footprint {
     fn measure(bench: &Bench, pristine: &Kernel, patched: &Kernel) -> Result<Footprint, BenchError> {
         Ok(Footprint {
@@ -194,11 +190,11 @@ impl Footprint {
         let mut all = Vec::new();
         for (name, before, after) in self.segments() {
             let name = format!("size.{name}");
-            all.push(figure(&name, "pristine", before as f64, "B"));
-            all.push(figure(&name, "patched", after as f64, "B"));
-            all.push(figure(&name, "difference", after as f64 - before as f64, "B"));
+            all.push(Figure::new(&name, "pristine", before as f64, "B"));
+            all.push(Figure::new(&name, "patched", after as f64, "B"));
+            all.push(Figure::new(&name, "difference", after as f64 - before as f64, "B"));
         }
-        all.extend(self.source_lines().map(|(name, value, unit)| figure(name, "source", value as f64, unit)));
+        all.extend(self.source_lines().map(|(name, value, unit)| Figure::new(name, "source", value as f64, unit)));
         all
     }
 }

@@ -8,7 +8,7 @@ use macrotick_model::Duration;
 use macrotick_report::{stacked_bars, Figure, StackedBar};
 
 use super::paths::{Effect, Split, Splitter, ENTRY, HANDLER, PHASES};
-use super::{figure, table_guest, Population, IN_A_ROW};
+use super::{table_guest, Population, IN_A_ROW};
 use crate::error::BenchError;
 use crate::kit::bench::Bench;
 use crate::kit::lab;
@@ -226,12 +226,12 @@ impl Windows {
                 .chain([("own pick", row.own()), ("whole path", row.total())]);
             for (name, Range { min, mean, max }) in ranges {
                 for (statistic, value) in [("min", min as f64), ("mean", mean), ("max", max as f64)] {
-                    all.push(figure(format!("{name}.{statistic}"), row.label(), value, UNIT));
+                    all.push(Figure::new(format!("{name}.{statistic}"), row.label(), value, UNIT));
                 }
             }
         }
-        all.push(figure("paths checked", "all", self.checked as f64, "paths"));
-        all.push(figure("paths confirmed", "all", self.confirmed as f64, "paths"));
+        all.push(Figure::new("paths checked", "all", self.checked as f64, "paths"));
+        all.push(Figure::new("paths confirmed", "all", self.confirmed as f64, "paths"));
         all
     }
 

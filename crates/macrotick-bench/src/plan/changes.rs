@@ -125,12 +125,7 @@ impl Outcome {
 
     /// Returns the numbers of the row.
     pub fn figures(&self, case: &str) -> Vec<Figure> {
-        let figure = |figure: &str, value: f64, unit: &str| Figure {
-            figure: figure.into(),
-            case: case.into(),
-            value,
-            unit: unit.into(),
-        };
+        let figure = |figure: &str, value: f64, unit: &str| Figure::new(figure, case, value, unit);
         vec![
             figure("change planned", self.planned as f64, "systems"),
             figure("change without a moved window", self.unmoved as f64, "systems"),

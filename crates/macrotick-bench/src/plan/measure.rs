@@ -60,12 +60,7 @@ impl Outcome {
 
     /// Returns the numbers of the row.
     pub fn figures(&self, case: &str) -> Vec<Figure> {
-        let figure = |figure: &str, value: f64, unit: &str| Figure {
-            figure: figure.into(),
-            case: case.into(),
-            value,
-            unit: unit.into(),
-        };
+        let figure = |figure: &str, value: f64, unit: &str| Figure::new(figure, case, value, unit);
         vec![
             figure("planned", self.planned as f64, "systems"),
             figure("impossible", self.impossible as f64, "systems"),

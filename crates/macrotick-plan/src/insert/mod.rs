@@ -10,6 +10,7 @@
 mod board;
 mod units;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use macrotick_model::{Duration, SplitMix64};
@@ -85,16 +86,15 @@ pub(crate) struct Inserted {
 /// that are `fixed`. `None` if the insertion gives up.
 pub(crate) fn insert(problem: &Problem, fixed: &BTreeSet<usize>, manner: Manner, clock: &Clock) -> Option<Inserted> {
     let mut insertion = Insertion::new(problem, fixed, manner);
-    let new: Vec<usize> = (0..problem.demands.len()).filter(|&task| !problem.frozen.has(task)).collect();
     // The order of two tasks without windows is unknown.
     let graph = &problem.graph.edges;
     if graph.iter().any(|edge| !problem.frozen.has(edge.from) && !problem.frozen.has(edge.to)) {
         return None;
     }
-    let mut order = new;
+    let mut order: Vec<usize> = (0..problem.demands.len()).filter(|&task| !problem.frozen.has(task)).collect();
     order.sort_by_key(|&task| {
         let demand = &problem.demands[task];
-        (demand.jitter.is_none(), demand.period, std::cmp::Reverse(demand.wcet), task)
+        (demand.jitter.is_none(), demand.period, Reverse(demand.wcet), task)
     });
     let mut waiting = Vec::new();
     for task in order {
@@ -109,12 +109,11 @@ pub(crate) fn insert(problem: &Problem, fixed: &BTreeSet<usize>, manner: Manner,
 
 impl<'a> Insertion<'a> {
     fn new(problem: &'a Problem<'a>, fixed: &BTreeSet<usize>, manner: Manner) -> Insertion<'a> {
-        let units = Units::of(problem, fixed);
+        let mut units = Units::of(problem, fixed);
         let mut boards: Vec<Board> = problem.system.cpus.iter().map(|_| Board::new(problem.cycle)).collect();
         for (index, unit) in units.all.iter().enumerate() {
             unit.each(problem.cycle, &mut |cpu, start, length| boards[cpu].put(start, length, index));
         }
-        let mut units = units;
         if let Some(sync) = problem.system.sync() {
             for (cpu, board) in boards.iter_mut().enumerate() {
                 let index = units.add_sync(cpu, &sync);
@@ -379,12 +378,10 @@ impl<'a> Insertion<'a> {
         let pieces: Vec<Vec<Piece>> = pieces.into_iter().map(table::joined).collect();
         let problem = self.problem;
         let fits = |pieces: &Vec<Piece>| problem.time_of(pieces.iter()) <= self.capacity;
-        let cpus: Vec<usize> = (0..pieces.len()).collect();
-        let nothing = vec![Vec::new(); pieces.len()];
         let chains = chains::measure(&problem.system.chains, &problem.paths, &pieces, problem.cycle);
         let is_kept = pieces.iter().all(fits)
             && chains.iter().all(chains::Reached::kept)
-            && budget::kept(&budget::budgets(problem.system, problem.cycle, &cpus), problem.cycle, &nothing, &pieces);
+            && budget::leave_enough(problem.system, problem.cycle, &pieces);
         is_kept.then_some(pieces)
     }
 
