@@ -109,6 +109,14 @@ pub struct ChainVerdict {
     pub age_bound: Option<Duration>,
 }
 
+impl ChainVerdict {
+    /// Returns the bounds that can be judged, each with its kind and the time that is reached: `("age", reached, bound)`.
+    pub fn bounds(&self) -> impl Iterator<Item = (&'static str, Duration, Duration)> {
+        let each = [("reaction", self.reaction, self.reaction_bound), ("age", self.age, self.age_bound)];
+        each.into_iter().filter_map(|(kind, reached, bound)| Some((kind, reached?, bound?)))
+    }
+}
+
 /// The load of a CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuVerdict {

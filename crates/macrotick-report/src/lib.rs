@@ -17,6 +17,7 @@ pub mod stats;
 pub mod table;
 mod terminal;
 mod timeline;
+mod timetable;
 mod trace;
 mod words;
 
@@ -37,5 +38,6 @@ pub use pools::{Had, PoolReport};
 pub use report::{Metric, Report, TaskReport, Verdict};
 pub use stats::Statistics;
 pub use terminal::{colour_wanted, terminal};
+pub use timetable::{timetable_page, timetable_picture};
 pub use trace::trace_json;
 pub use words::gates as describe_gates;

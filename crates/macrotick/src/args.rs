@@ -120,6 +120,9 @@ pub struct PlanArgs {
     /// Print each window, and each entry of the gate lists
     #[arg(long, conflicts_with = "json")]
     pub windows: bool,
+    /// Pictures of it
+    #[command(flatten)]
+    pub pictures: PictureArgs,
     /// Print the plan as JSON
     #[arg(long)]
     pub json: bool,
@@ -134,6 +137,17 @@ impl PlanArgs {
     }
 }
 
+/// Pictures of a plan.
+#[derive(Debug, Args)]
+pub struct PictureArgs {
+    /// The file for a page with the timetable (HTML), to zoom and to search
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The file for a picture of the timetable (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
@@ -143,11 +157,14 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "capture")]
     pub against: Option<PathBuf>,
     /// Judge the frames of this capture (pcap or pcapng) against the gates of the plan, instead of the plan
-    #[arg(short = 'r', long, value_name = "FILE")]
+    #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "PictureArgs")]
     pub capture: Option<PathBuf>,
     /// Its circumstances
     #[command(flatten)]
     pub of_capture: CaptureArgs,
+    /// Pictures of the plan
+    #[command(flatten)]
+    pub pictures: PictureArgs,
     /// Print the verdict as JSON
     #[arg(long)]
     pub json: bool,

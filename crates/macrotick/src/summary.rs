@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use macrotick_check::{ChainVerdict, Verdict};
+use macrotick_check::Verdict;
 use macrotick_model::{Duration, Plan, Window};
 use macrotick_plan::Moved;
 
@@ -37,7 +37,10 @@ pub fn summary(plan: &Plan, served: &Served, verdict: &Verdict) -> String {
     if let Some(task) = verdict.tasks.iter().min_by_key(|task| task.slack) {
         let _ = writeln!(text, "least slack: {} (task {})", task.slack, task.name);
     }
-    let bounds = verdict.chains.iter().flat_map(bounds);
+    let bounds = verdict
+        .chains
+        .iter()
+        .flat_map(|chain| chain.bounds().map(move |(kind, reached, bound)| (chain, kind, reached, bound)));
     let share = |(_, _, reached, bound): &(_, _, Duration, Duration)| {
         i128::from(reached.as_nanos()) * 1_000_000 / i128::from(bound.as_nanos()).max(1)
     };
@@ -59,11 +62,4 @@ pub fn moved(moved: &Moved) -> String {
         }
     }
     text
-}
-
-/// Returns the bounds of a chain, each with its kind and the time that is reached.
-fn bounds(chain: &ChainVerdict) -> impl Iterator<Item = (&ChainVerdict, &'static str, Duration, Duration)> {
-    let reaction = chain.reaction.zip(chain.reaction_bound).map(|(reached, bound)| ("reaction", reached, bound));
-    let age = chain.age.zip(chain.age_bound).map(|(reached, bound)| ("age", reached, bound));
-    reaction.into_iter().chain(age).map(move |(kind, reached, bound)| (chain, kind, reached, bound))
 }

@@ -6,7 +6,7 @@ use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::input::{description_from, plan_from};
 use crate::verbs::capture;
-use crate::verbs::plan::period_advice;
+use crate::verbs::plan::{draw, period_advice};
 use crate::Outcome;
 
 /// Judges a plan, or a capture against it.
@@ -24,6 +24,7 @@ pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {
     } else {
         output::print(&verdict);
     }
+    draw(&args.pictures, &plan, &verdict)?;
     period_advice(&plan);
     Ok(if verdict.is_feasible() { Outcome::Done } else { Outcome::DoesNotHold })
 }

@@ -1,13 +1,14 @@
 //! `macrotick plan`
 
 use macrotick_analysis::servers::{self, Host};
+use macrotick_check::Verdict;
 use macrotick_model::timeline::{outline, timeline};
 use macrotick_model::{Duration, Plan, Window};
 use macrotick_plan::{network_advice, Moved, Solver, RESUMING};
-use macrotick_report::output;
+use macrotick_report::{output, timetable_page, timetable_picture, write_text};
 
 use super::tell_verdict;
-use crate::args::PlanArgs;
+use crate::args::{PictureArgs, PlanArgs};
 use crate::error::CliError;
 use crate::input::{description_from, former_plan, planned, planned_from};
 use crate::summary::{moved, served, summary, Served};
@@ -34,6 +35,7 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
         let text = format!("{word}: {text}") + &beside(&plan, &served) + &summary(&plan, &served, &verdict) + &moved;
         output::print(text);
     }
+    draw(&args.pictures, &plan, &verdict)?;
     if !verdict.is_feasible() {
         tell_verdict(&verdict);
         if let Some(path) = &args.output {
@@ -48,6 +50,17 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     network_advice(&plan).iter().for_each(|advice| output::tell(advice.to_string().trim_end()));
     period_advice(&plan);
     Ok(Outcome::Done)
+}
+
+/// Writes the pictures of a plan, also of one that the judge refuses: it shows where the plan breaks a rule.
+pub fn draw(to: &PictureArgs, plan: &Plan, verdict: &Verdict) -> Result<(), CliError> {
+    if let Some(path) = &to.html {
+        write_text(path, &timetable_page(plan, verdict))?;
+    }
+    if let Some(path) = &to.svg {
+        write_text(path, &timetable_picture(plan))?;
+    }
+    Ok(())
 }
 
 /// Explains the timeline.
