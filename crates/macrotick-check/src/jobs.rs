@@ -35,11 +35,16 @@ const SHORTEST_PIECE: Duration = Duration::from_micros(10);
 /// The windows of one task with their CPUs, table by table.
 pub(crate) type Served<'a> = Vec<(u32, &'a Window)>;
 
-/// Returns all windows by the name of their task or pool.
+/// Returns the windows by the name of their task or pool. A window that is not within the cycle is reported as such, and
+/// serves nothing here. So no sum of times in a replay leaves its range.
 pub(crate) fn by_task(plan: &Plan) -> BTreeMap<&str, Served<'_>> {
+    let within = |window: &&Window| {
+        let end = window.offset.checked_add(window.length);
+        window.offset >= Duration::ZERO && window.length > Duration::ZERO && end.is_some_and(|end| end <= plan.cycle)
+    };
     let mut served: BTreeMap<&str, Served> = BTreeMap::new();
     for table in &plan.tables {
-        for window in &table.windows {
+        for window in table.windows.iter().filter(within) {
             served.entry(&window.task).or_default().push((table.cpu, window));
         }
     }

@@ -204,6 +204,10 @@ fn a_job_moved_out_of_its_period_is_caught() {
             if !(moved.activate && moved.deadline) || task.jitter.is_some() || plan.cycle == task.period {
                 return false;
             }
+            // A window that leaves the cycle breaks another rule.
+            if moved.end() + task.deadline > plan.cycle {
+                return false;
+            }
             at(plan, table, window).offset += task.deadline;
             true
         },
