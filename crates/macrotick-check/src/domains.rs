@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_analysis::deadline::{demand, density_test, tardiness_bounds, DeadlineError, Left, Task};
+use macrotick_analysis::deadline::{
+    demand, density_test, response_bounds, tardiness_bounds, DeadlineError, Left, Task,
+};
 use macrotick_analysis::kernel::{self, WHOLE};
 use macrotick_analysis::servers::Taken;
 use macrotick_model::{CpuSet, Duration, Plan};
@@ -102,22 +104,22 @@ fn alone(plan: &Plan, cpu: u32, names: &[String], tasks: &[Task], violations: &m
     }
 }
 
-/// Checks several CPUs with a sufficient test, or else with a bound on lateness. If windows or groups use one of the
-/// CPUs, there is no result.
+/// Checks several CPUs with sufficient tests, of which one has to pass, or else with a bound on lateness. If windows or
+/// groups use one of the CPUs, there is no result.
 fn together(plan: &Plan, cpus: &CpuSet, tasks: &[Task]) -> Deadlines {
     let shared = |cpu: &&u32| budgets(plan, **cpu) > Duration::ZERO || busy(plan, **cpu) > Duration::ZERO;
     if let Some(cpu) = cpus.as_slice().iter().find(shared) {
         return Deadlines::Unknown(format!("CPU {cpu} has windows or budgets, and global EDF has no test for this"));
     }
     let count = cpus.as_slice().len() as u32;
-    if density_test(tasks, count) == Ok(true) {
+    if density_test(tasks, count) == Ok(true) || matches!(response_bounds(tasks, count), Ok(Some(_))) {
         return Deadlines::Met;
     }
     match tardiness_bounds(tasks, count) {
         Ok(Some(bounds)) => Deadlines::Late(bounds),
         Ok(None) => Deadlines::Unknown("they need more time than their CPUs have".into()),
         Err(DeadlineError::NotImplicit { .. }) => Deadlines::Unknown(
-            "their densities are too high, and there is no bound for deadlines shorter than periods".into(),
+            "no test of global EDF passes, and there is no bound for deadlines shorter than periods".into(),
         ),
         Err(error) => Deadlines::Unknown(error.to_string()),
     }

@@ -129,6 +129,14 @@ fn a_global_set_has_tests_and_bounds() {
     };
     let light = set(4, "3ms", "");
     assert_eq!((faults(&light), &light.domains[0].deadlines), (vec![], &Deadlines::Met));
+    // Densities of 0.2, 0.5 and 0.7 are too high for the density test, and response times decide.
+    let one = |name: &str, runtime: &str, keys: &str| {
+        task(name, &format!("{keys}, wcet: 1ms"), &format!("runtime: {runtime}, cpus: [1, 2]"))
+    };
+    let late = one("a", "8ms", "period: 40ms, deadline: 38ms");
+    let others = one("b", "5ms", "period: 10ms") + &one("c", "4ms", "period: 10ms, deadline: 6ms");
+    let short = judged(&(late + &others), "");
+    assert_eq!((faults(&short), &short.domains[0].deadlines), (vec![], &Deadlines::Met));
     let heavy = set(3, "6ms", "");
     let late = Deadlines::Late(vec![Duration::from_millis(6); 3]);
     assert_eq!((faults(&heavy), &heavy.domains[0].deadlines), (vec![], &late));

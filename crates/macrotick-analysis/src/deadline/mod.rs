@@ -4,6 +4,7 @@
 //!   CPU of their own, and in a [`Reservation`] for the least supply of the reservation. Behind windows and groups the
 //!   supply is [`Left`].
 //! * [`density_test`]: a sufficient test for tasks that migrate between the CPUs (global EDF).
+//! * [`response_bounds`]: bounds on response times under global EDF, from the interference of other tasks.
 //! * [`tardiness_bounds`]: the longest lateness of jobs under global EDF, if the CPU time is enough in the long run.
 //!
 //! The tests do not include the time of preemptions, migrations, timers and interrupts: leave room in WCETs. They also
@@ -13,6 +14,7 @@
 mod demand;
 mod global;
 mod left;
+mod response;
 mod share;
 mod supply;
 
@@ -23,6 +25,7 @@ pub use crate::servers::LONGEST;
 pub use demand::demand;
 pub use global::{density_test, tardiness_bounds};
 pub use left::Left;
+pub use response::response_bounds;
 pub use supply::{Processor, Rate, Reservation, Supply};
 
 /// A sporadic task. Its jobs arrive at least a period apart and take up to the WCET. Their deadline counts from the
