@@ -101,13 +101,13 @@ tasks:
 groups:
   - {name: vendor, priority: 10, budget: 300us}
 network:
-  classes: [{name: control, priority: 6}, {name: vendor, priority: 5}, {name: log, priority: 4}, {name: rest}]
+  classes: [{name: control, priority: 6}, {name: vendor, priority: 5}, {name: rest}]
   interfaces:
     - {name: port, namespace: left, speed: 100Mb/s, gates: planned, lead: 50us, cpu: 0}
     - {name: free, port: right, speed: 1Gb/s}
   flows:
     - {name: setpoint, from: sender, to: receiver, size: 200B, class: control, deadline: 400us}
-    - {name: log, from: sender, size: 200B, class: log, deadline: 500us}
+    - {name: log, from: sender, size: 200B, class: control, deadline: 500us}
   slots:
     - {group: vendor, interface: port, period: 4ms, length: 300us}
 ",

@@ -7,7 +7,11 @@ use super::Late;
 /// A frame of a flow. All instants count from the start of the cycle, and may lie in a later cycle.
 #[derive(Clone, Debug)]
 pub(super) struct Frame<'a> {
+    /// Its number among all frames of the network.
+    pub number: usize,
     pub flow: &'a Flow,
+    /// The earliest instant at which it can be ready: the start of its sender's job.
+    pub earliest: Duration,
     pub ready: Duration,
     /// The frame leaves up to this much earlier, and no gate holds it: its sender has an express socket.
     pub early: Duration,
@@ -17,20 +21,21 @@ pub(super) struct Frame<'a> {
     pub rule: Late,
 }
 
-/// Returns the frames of a flow in one cycle.
+/// Returns the frames of a flow in one cycle. Their numbers begin with 0.
 pub(super) fn frames<'a>(plan: &Plan, flow: &'a Flow) -> Vec<Frame<'a>> {
     let receiver = flow.to.as_ref().filter(|to| plan.system.task(to).is_some_and(|task| task.supply.is_windows()));
     let starts: Vec<Duration> =
         receiver.map_or_else(Vec::new, |to| plan.jobs(to).iter().map(|job| job.nominal).collect());
-    let frame = |(early, ready): (Duration, Duration)| {
+    let frame = |(number, (earliest, ready)): (usize, (Duration, Duration))| {
         let deadline = ready + flow.deadline;
         let (limit, rule) = match (next(&starts, ready, plan.cycle), receiver) {
             (Some(start), Some(to)) if start < deadline => (start, Late::Receiver(to.clone())),
             _ => (deadline, Late::Deadline(flow.deadline)),
         };
-        Frame { flow, ready, early, limit, rule }
+        let early = if flow.express { ready - earliest } else { Duration::ZERO };
+        Frame { number, flow, earliest, ready, early, limit, rule }
     };
-    ready(plan, flow).into_iter().map(frame).collect()
+    ready(plan, flow).into_iter().enumerate().map(frame).collect()
 }
 
 /// Returns the first of the instants, which repeat with the cycle, at or after `from`.
@@ -42,26 +47,28 @@ fn next(instants: &[Duration], from: Duration, cycle: Duration) -> Option<Durati
     instants.iter().map(after).min()
 }
 
-/// Returns the instants at which the frames of one cycle are ready, each with the time by which it may leave earlier.
+/// Returns the earliest and the latest instant at which each frame of one cycle is ready.
 fn ready(plan: &Plan, flow: &Flow) -> Vec<(Duration, Duration)> {
     if plan.system.task(&flow.from).is_some() {
         let jobs = plan.jobs(&flow.from);
         let ready = |nominal: Duration, deadline: Duration| flow.after.map_or(deadline, |after| nominal + after);
-        let early = |nominal: Duration, ready: Duration| if flow.express { ready - nominal } else { Duration::ZERO };
-        let each = jobs.iter().map(|job| (job.nominal, ready(job.nominal, job.deadline)));
-        return each.map(|(nominal, ready)| (early(nominal, ready), ready)).collect();
+        return jobs.iter().map(|job| (job.nominal, ready(job.nominal, job.deadline))).collect();
     }
-    ready_of_group(plan, flow).into_iter().map(|ready| (Duration::ZERO, ready)).collect()
+    ready_of_group(plan, flow)
 }
 
-fn ready_of_group(plan: &Plan, flow: &Flow) -> Vec<Duration> {
+/// Does this for a group: a frame is ready in its period.
+fn ready_of_group(plan: &Plan, flow: &Flow) -> Vec<(Duration, Duration)> {
     let group = plan.system.groups.iter().find(|group| group.name == flow.from);
     let windows = group.and_then(|group| group.windows.as_ref());
     let Some(period) = flow.period.or(windows.map(|windows| windows.period)) else { return Vec::new() };
     let starts = (0..plan.cycle / period).map(|number| period * number);
     match (flow.after, group.and_then(|group| group.pool_name())) {
-        (None, Some(pool)) => starts.filter_map(|start| end_of_windows(plan, &pool, start, start + period)).collect(),
-        (after, _) => starts.map(|start| start + after.unwrap_or(Duration::ZERO)).collect(),
+        (None, Some(pool)) => {
+            let end = |start| Some((start, end_of_windows(plan, &pool, start, start + period)?));
+            starts.filter_map(end).collect()
+        }
+        (after, _) => starts.map(|start| (start, start + after.unwrap_or(Duration::ZERO))).collect(),
     }
 }
 

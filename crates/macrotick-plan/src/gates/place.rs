@@ -6,6 +6,7 @@ use macrotick_model::{Duration, Flow, GateEntry, Gates, Interface, Network, Plan
 
 use super::circle::Circle;
 use super::frames::{frames, Frame};
+use super::queues::{through, Assumed, Queues, Span};
 use super::slots::{self, PlacedSlot};
 use super::thread::Threads;
 use super::{GateError, LateFrame};
@@ -16,11 +17,15 @@ pub(super) struct Placement<'a> {
     circles: BTreeMap<&'a str, Circle>,
     pub threads: Threads,
     slots: Vec<PlacedSlot<'a>>,
-    /// The frames in the slots of each group on each interface.
-    used: BTreeMap<(&'a str, &'a str), Circle>,
-    /// The latest start of a frame of each class on each interface.
-    last: BTreeMap<(&'a str, &'a str), Duration>,
+    queues: Queues<'a>,
+    /// The intervals of each class on each interface.
+    intervals: BTreeMap<(&'a str, &'a str), Vec<Span>>,
+    /// The instant at which each frame has left each interface.
+    left: Assumed<'a>,
 }
+
+/// The most placements, each with the instants at which the frames of the last one left.
+const ROUNDS: usize = 32;
 
 impl Placement<'_> {
     /// Returns the circle of an interface with planned gates.
@@ -32,33 +37,77 @@ impl Placement<'_> {
 /// Places all slots and frames.
 pub(super) fn place<'a>(plan: &Plan, network: &'a Network) -> Result<Placement<'a>, GateError> {
     let ways: Vec<Vec<&Interface>> = network.flows.iter().map(|flow| way(plan, network, flow)).collect();
+    let each = network.flows.iter().zip(&ways);
+    let mut frames: Vec<Sent> = each
+        .flat_map(|(flow, way)| frames(plan, flow).into_iter().map(|frame| (frame, way.as_slice())))
+        .enumerate()
+        .map(|(number, (frame, way))| (Frame { number, ..frame }, way))
+        .collect();
+    // Frames of an express socket cannot wait for an interval.
+    frames.sort_by_key(|(frame, _)| (frame.early == Duration::ZERO, frame.ready));
+    let mut assumed = soonest(&frames);
+    for round in 0..=ROUNDS {
+        let placement = placed(plan, network, &ways, &frames, &assumed)?;
+        let late = |(key, left): (&(usize, &'a str), &Duration)| (assumed[key] < *left).then_some((*key, *left));
+        let later: Vec<_> = placement.left.iter().filter_map(late).collect();
+        if later.is_empty() {
+            return Ok(placement);
+        }
+        match round + 1 < ROUNDS {
+            true => assumed.extend(later),
+            // All frames keep their limits, or the placement fails.
+            false => assumed = limits(&frames),
+        }
+    }
+    unreachable!("no frame leaves after its limit")
+}
+
+/// Returns the instant at which each frame has left each interface, with nothing in the way.
+fn soonest<'a>(frames: &[Sent<'_, 'a>]) -> Assumed<'a> {
+    let mut all = Assumed::new();
+    for (frame, way) in frames {
+        let mut at = frame.ready;
+        for interface in *way {
+            at += interface.path + interface.sending_time(frame.flow.size);
+            all.insert((frame.number, interface.name.as_str()), at);
+        }
+    }
+    all
+}
+
+fn limits<'a>(frames: &[Sent<'_, 'a>]) -> Assumed<'a> {
+    let each = frames.iter().flat_map(|(frame, way)| way.iter().map(move |interface| (frame, interface)));
+    each.map(|(frame, interface)| ((frame.number, interface.name.as_str()), frame.limit)).collect()
+}
+
+/// Places all slots and frames, if each frame has left by the assumed instants.
+fn placed<'a>(
+    plan: &Plan,
+    network: &'a Network,
+    ways: &[Vec<&'a Interface>],
+    frames: &[Sent<'_, 'a>],
+    assumed: &Assumed<'a>,
+) -> Result<Placement<'a>, GateError> {
     let planned = || network.interfaces.iter().filter(|interface| interface.is_planned());
     let circle = |one: &'a Interface| (one.name.as_str(), Circle::new(plan.cycle, one.shortest_frame_time()));
-    let cpus = planned().map(|interface| (interface, cpu(plan, network, &ways, interface)));
+    let cpus = planned().map(|interface| (interface, cpu(plan, network, ways, interface)));
     let mut placement = Placement {
         network,
         circles: planned().map(circle).collect(),
         threads: Threads::new(plan, cpus),
         slots: Vec::new(),
-        used: BTreeMap::new(),
-        last: BTreeMap::new(),
+        queues: Queues::new(plan.cycle, frames, assumed),
+        intervals: BTreeMap::new(),
+        left: Assumed::new(),
     };
     placement.sync(plan)?;
     let each: Vec<(&Slot, &Interface)> =
         network.slots.iter().filter_map(|slot| Some((slot, network.interface_of(slot)?))).collect();
-    let mut frames: Vec<Sent> = network
-        .flows
-        .iter()
-        .zip(&ways)
-        .flat_map(|(flow, way)| frames(plan, flow).into_iter().map(|frame| (frame, way.as_slice())))
-        .collect();
-    // Frames of an express socket cannot wait for an interval.
-    frames.sort_by_key(|(frame, _)| (frame.early == Duration::ZERO, frame.ready));
     let in_slot = |flow: &Flow, interface: &Interface| {
         each.iter().any(|(slot, there)| belongs(slot, flow) && there.name == interface.name)
     };
     let (later, now): (Vec<Sent>, Vec<Sent>) =
-        frames.into_iter().partition(|(frame, way)| way.iter().any(|interface| in_slot(frame.flow, interface)));
+        frames.iter().cloned().partition(|(frame, way)| way.iter().any(|interface| in_slot(frame.flow, interface)));
     for (slot, interface) in each.iter().filter(|(slot, _)| slot.offset.is_some()) {
         placement.slot(slot, interface, Duration::ZERO)?;
     }
@@ -190,9 +239,10 @@ impl<'a> Placement<'a> {
         let (mut at, mut early) = (frame.ready, frame.early);
         for interface in way {
             at = match std::mem::take(&mut early) {
-                Duration::ZERO => self.hop(frame.flow, interface, at + interface.path)?,
+                Duration::ZERO => self.hop(frame, interface, at + interface.path)?,
                 early => self.express(frame.flow, interface, at + interface.path, early)?,
             };
+            self.left.insert((frame.number, interface.name.as_str()), at);
         }
         match way.last() {
             Some(interface) if at > frame.limit => Err(GateError::Late(Box::new(LateFrame {
@@ -219,22 +269,50 @@ impl<'a> Placement<'a> {
         way.iter().fold(frame.ready, hop)
     }
 
-    /// Sends a frame over one interface, and returns the instant at which it is sent.
-    fn hop(&mut self, flow: &'a Flow, interface: &'a Interface, at: Duration) -> Result<Duration, GateError> {
-        let length = interface.sending_time(flow.size);
-        let start = match &interface.gates {
-            None => Some(at),
-            Some(Gates::Given(entries)) => open(entries, &flow.class, at, length),
-            Some(Gates::Planned) => self.planned(flow, interface, at, length),
+    /// Sends a frame over one interface. Returns the instant at which it is sent, behind all frames that can be before it.
+    fn hop(&mut self, frame: &Frame<'a>, interface: &'a Interface, at: Duration) -> Result<Duration, GateError> {
+        let flow = frame.flow;
+        let horizon = at + self.queues.cycle() * 2;
+        let sent = match &interface.gates {
+            // Frames of all classes share the link.
+            None => self.behind(frame, interface, at, &|_| true, &[(at, horizon)]),
+            Some(Gates::Given(entries)) => {
+                let beside = together(entries, &flow.class);
+                let spans = open(entries, &flow.class, interface.opening, (at, horizon));
+                self.behind(frame, interface, at, &|class| beside.contains(&class), &spans)
+            }
+            Some(Gates::Planned) => self.planned(frame, interface, at),
         };
-        start.map(|start| start + length).ok_or_else(|| GateError::NoInterval {
+        sent.ok_or_else(|| GateError::NoInterval {
             flow: flow.name.clone(),
             sender: flow.from.clone(),
             interface: interface.name.clone(),
-            length,
+            length: interface.sending_time(flow.size),
             ready: at,
             cycle: self.used_cycle(interface),
         })
+    }
+
+    /// Returns the instant at which a frame is sent in times that do not depend on it, behind the frames of some classes.
+    fn behind(
+        &self,
+        frame: &Frame<'a>,
+        interface: &Interface,
+        at: Duration,
+        is_in_the_way: &dyn Fn(&str) -> bool,
+        spans: &[Span],
+    ) -> Option<Duration> {
+        let lost = self.queues.longest(&interface.name, is_in_the_way);
+        let mut sent = at;
+        // More time lets more frames come before this one. Each turn adds one of them, at least.
+        loop {
+            let work = self.queues.time(&interface.name, frame.number, is_in_the_way, at, sent);
+            let next = through(spans.iter().copied(), at, work, lost)?;
+            if next <= sent {
+                return Some(sent);
+            }
+            sent = next;
+        }
     }
 
     /// Keeps the interface free for a frame that no gate holds, from `early` before `at` on. Returns the instant at which
@@ -249,7 +327,10 @@ impl<'a> Placement<'a> {
         let (from, length) = (at - early, early + interface.frame_time(flow.size));
         let start = match &interface.gates {
             None => Some(from),
-            Some(Gates::Given(entries)) => open(entries, &flow.class, from, length),
+            Some(Gates::Given(entries)) => {
+                let spans = open(entries, &flow.class, Duration::ZERO, (from, from + length));
+                spans.first().filter(|(start, end)| *start <= from && from + length <= *end).map(|_| from)
+            }
             Some(Gates::Planned) => self.circles[interface.name.as_str()].earliest(from, length),
         };
         if start != Some(from) {
@@ -266,60 +347,95 @@ impl<'a> Placement<'a> {
     fn used_cycle(&self, interface: &Interface) -> Duration {
         match &interface.gates {
             Some(Gates::Given(entries)) => entries.iter().map(|entry| entry.length).sum(),
-            _ => self.circles[interface.name.as_str()].cycle,
+            _ => self.queues.cycle(),
         }
     }
 
-    /// Places a frame on an interface. It is behind the frames of its class that were placed before.
-    fn planned(
-        &mut self,
-        flow: &'a Flow,
-        interface: &'a Interface,
-        at: Duration,
-        length: Duration,
-    ) -> Option<Duration> {
-        let queue = (interface.name.as_str(), flow.class.as_str());
-        let at = self.last.get(&queue).map_or(at, |last| at.max(*last));
-        let start = self.start(flow, interface, at, length)?;
-        self.last.insert(queue, start);
-        Some(start)
+    /// Sends a frame in a slot, in an interval of its class that is there, or in one of its own.
+    fn planned(&mut self, frame: &Frame<'a>, interface: &'a Interface, at: Duration) -> Option<Duration> {
+        let class = frame.flow.class.as_str();
+        let same = |other: &str| other == class;
+        let here = |slot: &&PlacedSlot| slot.interface == interface.name && belongs(slot.slot, frame.flow);
+        let slots: Vec<PlacedSlot> = self.slots.iter().filter(here).cloned().collect();
+        if !slots.is_empty() {
+            let spans = slots::spans(&slots, interface.opening, self.queues.cycle(), at);
+            return self.behind(frame, interface, at, &same, &spans);
+        }
+        let key = (interface.name.as_str(), class);
+        let taken = self.next_interval(key, at);
+        let (mut start, mut length) = self.interval(frame, interface, at)?;
+        // Frames that are ready in this interval can leave in it, too, if it begins when they are.
+        while let Some(ready) = self.queues.last_ready(&interface.name, class, (start, start + length)) {
+            match self.interval(frame, interface, ready).filter(|(start, length)| *start + *length <= frame.limit) {
+                Some(later) => (start, length) = later,
+                None => break,
+            }
+        }
+        match taken.filter(|until| *until <= start + length) {
+            Some(until) => Some(until),
+            None => {
+                self.take(interface, start, length, class);
+                self.intervals.entry(key).or_default().push((start, start + length));
+                Some(start + length)
+            }
+        }
     }
 
-    fn start(&mut self, flow: &Flow, interface: &'a Interface, at: Duration, length: Duration) -> Option<Duration> {
-        let here = |slot: &&PlacedSlot| slot.interface == interface.name && belongs(slot.slot, flow);
-        let slots: Vec<PlacedSlot> = self.slots.iter().filter(here).cloned().collect();
-        let Some(first) = slots.first() else {
+    /// Returns start and length of the first free interval from an instant on, for a frame and all others of its class
+    /// that can be in the queue then.
+    fn interval(&self, frame: &Frame<'a>, interface: &Interface, at: Duration) -> Option<(Duration, Duration)> {
+        let same = |class: &str| class == frame.flow.class;
+        let mut length = interface.sending_time(frame.flow.size);
+        loop {
             let start = self.free(interface, at, length)?;
-            self.take(interface, start, length, &flow.class);
-            return Some(start);
+            let work = self.queues.time(&interface.name, frame.number, &same, start, start + length);
+            if interface.opening + work <= length {
+                return Some((start, length));
+            }
+            length = interface.opening + work;
+        }
+    }
+
+    /// Returns the end of the first interval of a class from an instant on. It is long enough for all frames of the class
+    /// that can be in the queue when it begins.
+    fn next_interval(&self, key: (&str, &str), at: Duration) -> Option<Duration> {
+        let cycle = self.queues.cycle();
+        let until = |(start, until): &Span| {
+            let wait = Duration::from_nanos((*start - at).as_nanos().rem_euclid(cycle.as_nanos()));
+            at + wait + (*until - *start)
         };
-        let cycle = self.circles[interface.name.as_str()].cycle;
-        let key = (interface.name.as_str(), first.slot.group.as_str());
-        // Frames in a slot are no entries of their own, so they can be one nanosecond apart.
-        let used = self.used.entry(key).or_insert_with(|| Circle::new(cycle, Duration::from_nanos(1)));
-        let start = slots::earliest(&slots, used, at, length)?;
-        used.take(start, length, &flow.class);
-        Some(start)
+        self.intervals.get(&key)?.iter().map(until).min()
     }
 }
 
-/// Returns the earliest instant from `at` on at which the gate of a class stays open for a length, in a list by hand.
-fn open(entries: &[GateEntry], class: &str, at: Duration, length: Duration) -> Option<Duration> {
+/// Returns the classes that are ever open together with a class in a list by hand, and the class itself.
+fn together<'e>(entries: &'e [GateEntry], class: &'e str) -> Vec<&'e str> {
+    let open = entries.iter().filter(|entry| entry.open.iter().any(|open| open == class));
+    open.flat_map(|entry| &entry.open).map(String::as_str).chain([class]).collect()
+}
+
+/// Returns the times in which the gate of a class is open in a list by hand, between two instants. They are without the
+/// time until the first frame starts.
+fn open(entries: &[GateEntry], class: &str, opening: Duration, (at, horizon): Span) -> Vec<Span> {
     let cycle: Duration = entries.iter().map(|entry| entry.length).sum();
     let turn = Duration::from_nanos(at.as_nanos().div_euclid(cycle.as_nanos()) * cycle.as_nanos());
-    let (mut end, mut since) = (turn, None);
-    // A gate can be open from one cycle to the next: two more cycles show all of it.
-    for entry in entries.iter().cycle().take(3 * entries.len()) {
+    let mut spans: Vec<Span> = Vec::new();
+    // A gate can be open from one cycle to the next.
+    let mut end = turn - cycle;
+    for entry in entries.iter().cycle() {
         let start = end;
+        if start >= horizon {
+            break;
+        }
         end += entry.length;
         if !entry.open.iter().any(|open| open == class) {
-            since = None;
             continue;
         }
-        let from = (*since.get_or_insert(start)).max(at);
-        if end - from >= length {
-            return Some(from);
+        match spans.last_mut().filter(|(_, until)| *until == start) {
+            Some(last) => last.1 = end,
+            None => spans.push((start, end)),
         }
     }
-    None
+    let opened = spans.into_iter().map(|(start, end)| ((start + opening).min(end), end));
+    opened.filter(|(_, end)| *end > at).collect()
 }

@@ -2,7 +2,7 @@
 
 use macrotick_model::{Duration, Slot};
 
-use super::circle::Circle;
+use super::queues::Span;
 
 /// A slot with its place on an interface.
 #[derive(Clone, Debug)]
@@ -12,29 +12,16 @@ pub(super) struct PlacedSlot<'a> {
     pub offset: Duration,
 }
 
-impl PlacedSlot<'_> {
-    /// Returns the earliest instant from `at` on at which this much of a slot is left, if a slot is that long.
-    fn earliest(&self, at: Duration, length: Duration) -> Option<Duration> {
-        let Slot { period, length: whole, .. } = *self.slot;
-        let phase = Duration::from_nanos((at - self.offset).as_nanos().rem_euclid(period.as_nanos()));
-        match phase + length <= whole {
-            true => Some(at),
-            false => (length <= whole).then(|| at + period - phase),
-        }
-    }
-}
-
-/// Returns the earliest instant from `at` on at which a frame can leave in one of the slots. The frames that have left
-/// in them before keep their time.
-pub(super) fn earliest(slots: &[PlacedSlot], used: &Circle, at: Duration, length: Duration) -> Option<Duration> {
-    let mut start = at;
-    while start - at <= used.cycle {
-        let in_slot = slots.iter().filter_map(|slot| slot.earliest(start, length)).min()?;
-        let free = used.earliest(in_slot, length)?;
-        if free == start {
-            return Some(start);
-        }
-        start = free;
-    }
-    None
+/// Returns the times of slots from the one around or after an instant on, for two cycles. They are without the time until
+/// the first frame starts.
+pub(super) fn spans(slots: &[PlacedSlot], opening: Duration, cycle: Duration, at: Duration) -> Vec<Span> {
+    let of = |placed: &PlacedSlot| {
+        let Slot { period, length, .. } = *placed.slot;
+        let first = (at - placed.offset).as_nanos().div_euclid(period.as_nanos());
+        let starts = (first..first + cycle / period * 2 + 1).map(|number| placed.offset + period * number);
+        starts.map(|start| (start + opening.min(length), start + length)).collect::<Vec<_>>()
+    };
+    let mut spans: Vec<Span> = slots.iter().flat_map(of).filter(|(_, until)| *until > at).collect();
+    spans.sort_unstable();
+    spans
 }
