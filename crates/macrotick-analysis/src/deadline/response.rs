@@ -146,8 +146,7 @@ mod tests {
         assert_eq!(bounds(&[task(1, 11, 10)], 2), None, "a deadline after the period");
     }
 
-    /// The densities are too high for their test. The slack of the first two tasks leaves the last one alone: jobs that
-    /// compete with it end by their deadlines, less their slack, and these are later than its own.
+    /// The densities are too high for their test. The slack of the first two tasks leaves the last one alone.
     #[test]
     fn slack_makes_others_pass() {
         let tasks = [task(8, 38, 40), task(5, 10, 10), task(4, 6, 10)];

@@ -6,9 +6,9 @@
 //! 1. the slots of the class `sync`, in the sync windows of the tables,
 //! 2. the slots of groups with an offset (`slots.rs`),
 //! 3. an interval for each frame of a flow, from the instant at which the frame is ready. Frames with the least slack
-//!    come first. An interval is long enough for all frames of its class that can be in the queue then (`queues.rs`), and
-//!    serves all of them that are ready when it begins. A frame that crosses several interfaces has one interval on
-//!    each, one after the other,
+//!    come first. An interval has time for all frames of its class that can be in the queue then (`queues.rs`). It serves
+//!    all of them that are ready when it begins. A frame that crosses several interfaces has one interval on each, one
+//!    after the other,
 //! 4. the slots of groups without an offset,
 //! 5. the frames of groups with slots: they leave in the slots.
 //!

@@ -381,8 +381,8 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// Returns start and length of the first free interval from an instant on, for a frame and all others of its class
-    /// that can be in the queue then.
+    /// Returns start and length of the first free interval from an instant on. It has time for a frame, and for all others
+    /// of its class that can be in the queue then.
     fn interval(&self, frame: &Frame<'a>, interface: &Interface, at: Duration) -> Option<(Duration, Duration)> {
         let same = |class: &str| class == frame.flow.class;
         let mut length = interface.sending_time(frame.flow.size);
