@@ -84,9 +84,9 @@ impl Times {
 
 /// Returns the bound for one task, `None` if there is none up to its deadline.
 ///
-/// A response time `C + x - 1` is a bound if the others, each counted for at most `x`, run for less than `m x` in it: the
-/// job would have to wait for `x`. The least such `x` for the interference of an interval is computed at once. Steps of
-/// one nanosecond could not be counted otherwise.
+/// A response time `C + x - 1` is a bound if the others, each counted for at most `x`, run for less than `m x` in it. For
+/// a longer one, the job would have to wait for `x`. The least `x` for the interference of an interval is computed at
+/// once, because steps of one nanosecond would be too many.
 fn response(all: &[Times], index: usize, cpus: i128) -> Option<i128> {
     let task = &all[index];
     let mut wait = 1;

@@ -1,9 +1,8 @@
 //! The frames that can be in each other's way at an interface.
 //!
-//! The frames of a class leave in the order in which they are ready, and a frame can be ready at any instant of its
-//! sender's job. So another frame of the class can always be before it in the queue. A time in which the gate is open
-//! must be long enough for all frames that can be in the queue then. A frame that is ready when this time begins has
-//! left when it ends, whatever the order.
+//! The frames of a class leave in the order in which they are ready. A frame can be ready at any instant of its sender's
+//! job, so another frame of the class can be before it in the queue. An interval with an open gate must have time for all
+//! frames that can be in the queue then. A frame that is ready when it begins has left when it ends, in every order.
 //!
 //! A frame can be in the queue from its earliest instant until it has surely left. The latter follows from the placement,
 //! so it is assumed first, and the placement is repeated with later instants until the assumption holds ([`Assumed`]).
@@ -14,8 +13,8 @@ use macrotick_model::{Duration, Interface};
 
 use super::frames::Frame;
 
-/// The instant at which each frame has surely left each interface of its way, by the number of the frame and the name of
-/// the interface.
+/// The instant at which each frame has surely left each interface of its way. Keys are the number of the frame and the
+/// name of the interface.
 pub(super) type Assumed<'a> = BTreeMap<(usize, &'a str), Duration>;
 
 /// The frames that cross each interface.
