@@ -5,8 +5,8 @@
 //! more than the wait itself, since its jobs do not run in parallel. The analysis begins without slack. The slack of each
 //! task that meets its deadlines lowers the interference on the others, until nothing changes.
 //!
-//! The test of Bertogna, Cirinei and Lipari (BCL, IEEE Transactions on Parallel and Distributed Systems 20(4), 2009) is
-//! the step of this iteration at the deadline. A set that passes it passes here.
+//! Bertogna, Cirinei and Lipari (BCL, IEEE Transactions on Parallel and Distributed Systems 20(4), 2009) test the
+//! interference at the deadline only. A set that passes their test passes here.
 
 use macrotick_model::Duration;
 
