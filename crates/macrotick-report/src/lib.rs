@@ -32,6 +32,7 @@ pub use html::html;
 pub use jobs::Outcome;
 pub use plot::bars::{paired_bars, BarPair};
 pub use plot::curves::{cumulative_curves, Curve};
+pub use plot::lines::{lines, Line};
 pub use plot::overlay::{overlaid_histogram, Distribution};
 pub use plot::stacked::{stacked_bars, StackedBar};
 pub use pools::{Had, PoolReport};

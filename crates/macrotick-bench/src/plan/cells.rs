@@ -73,16 +73,6 @@ fn without_preemption(scale: Scale) -> Vec<Cell> {
     let mut add = |name: String, count: u64, seconds: u64, system: Box<dyn Fn(u64) -> System>| {
         cells.push(Cell { name, count, limit: WallTime::from_secs(seconds), system });
     };
-    let zero = || (Jitter::Zero, "zero jitter");
-    for &number in scale.of(&[1, 2, 3, 4, 5][..], &[3][..]) {
-        for &permille in scale.of(&[800, 850, 900, 940][..], &[900][..]) {
-            for (jitter, word) in scale.of(vec![zero(), (Jitter::Part(5), "jitter p/5")], vec![zero()]) {
-                let name = format!("control unit, set {number}, {word}, {} %", permille / 10);
-                let system = move |seed| ecu(seed, Unit::set(number), permille, jitter);
-                add(name, scale.of(20, 1), 2, Box::new(system));
-            }
-        }
-    }
     let engine = |seed| ecu(seed, Unit::engine(), 896, Jitter::Zero);
     add("engine control unit, zero jitter, 89.6 %".into(), scale.of(5, 1), 5, Box::new(engine));
     for &kind in scale.of(&feasible::HARD[..], &feasible::HARD[..1]) {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration as WallTime, Instant};
 
+use macrotick_model::Plan;
 use macrotick_plan::{plan_within, Answer, Options, Solver};
 use macrotick_report::Figure;
 
@@ -31,10 +32,7 @@ pub fn measure(cell: &Cell) -> Result<Outcome, BenchError> {
         outcome.times.push(begin.elapsed());
         match planned {
             Ok(plan) => {
-                let verdict = macrotick_check::check(&plan);
-                if !verdict.is_feasible() {
-                    return Err(BenchError::Refused { system: system.name, verdict: verdict.to_string() });
-                }
+                accepted(&plan)?;
                 outcome.planned += 1;
             }
             Err(error) => outcome.impossible += u64::from(error.answer() == Answer::Impossible),
@@ -43,6 +41,15 @@ pub fn measure(cell: &Cell) -> Result<Outcome, BenchError> {
     outcome.memory = memory::largest();
     outcome.times.sort_unstable();
     Ok(outcome)
+}
+
+/// Returns an error if the judge refuses a plan.
+pub fn accepted(plan: &Plan) -> Result<(), BenchError> {
+    let verdict = macrotick_check::check(plan);
+    match verdict.is_feasible() {
+        true => Ok(()),
+        false => Err(BenchError::Refused { system: plan.system.name.clone(), verdict: verdict.to_string() }),
+    }
 }
 
 impl Outcome {

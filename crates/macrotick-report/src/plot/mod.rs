@@ -5,6 +5,7 @@ pub(crate) mod bars;
 pub(crate) mod curves;
 pub(crate) mod gantt;
 pub(crate) mod histogram;
+pub(crate) mod lines;
 pub(crate) mod overlay;
 pub(crate) mod spark;
 pub(crate) mod stacked;
