@@ -94,6 +94,9 @@ struct Round {
     fits: bool,
     /// Whether the order is drawn.
     drawn: bool,
+    /// Whether some tasks go to a drawn gap, and placed ones move up to those that follow them before tasks of a longer
+    /// period are placed.
+    scattered: bool,
 }
 
 struct State<'a> {
@@ -109,6 +112,7 @@ struct State<'a> {
     of: &'a [Option<usize>],
     occupancies: Vec<Occupancy>,
     ejected: &'a mut [u64],
+    random: SplitMix64,
 }
 
 impl Phases<'_> {
@@ -121,8 +125,13 @@ impl Phases<'_> {
         let mut found = Err(Vec::new());
         for number in 0..self.rounds {
             let drawn = self.drawn || number >= 2;
-            let round = Round { guarded: number == 0, fits: number % 2 == 1, drawn };
-            found = State::new(self, items, round, &of, &mut ejected).run(patience, random);
+            let scattered = self.drawn && number >= 2 && number % 2 == 0;
+            let round = Round { guarded: number == 0, fits: number % 2 == 1, drawn, scattered };
+            let mut state = State::new(self, items, round, &of, &mut ejected);
+            if round.scattered {
+                state.random = SplitMix64::new(random.bits());
+            }
+            found = state.run(patience, random);
             if found.is_ok() || self.clock.is_over() {
                 break;
             }
@@ -159,6 +168,7 @@ impl<'a> State<'a> {
             of,
             occupancies: search.cpus.iter().map(|&cpu| search.empty(items, cpu)).collect(),
             ejected,
+            random: SplitMix64::new(0),
         }
     }
 
@@ -167,7 +177,12 @@ impl<'a> State<'a> {
         let mut rank = vec![0; self.items.len()];
         queue.iter().for_each(|&(position, index)| rank[index] = position);
         let mut ejections = 0;
+        let mut longest = Duration::ZERO;
         while let Some((_, index)) = queue.pop_first() {
+            if self.round.scattered && self.demand(index).period > longest {
+                longest = self.demand(index).period;
+                self.move_up();
+            }
             if let Some(phase) = self.free(index) {
                 self.put(index, phase);
                 continue;
@@ -213,6 +228,39 @@ impl<'a> State<'a> {
             (0..self.items.len()).filter(|&other| self.ejected[other] > 0 && other != index).collect();
         worst.sort_by_key(|&other| (Reverse(self.ejected[other]), other));
         std::iter::once(index).chain(worst).collect()
+    }
+
+    /// Moves each placed item as late as the placed ones behind it allow. A task with a free phase goes to the first one,
+    /// so it can be far from the task that follows it, with a gap between them that is too short for others.
+    fn move_up(&mut self) {
+        let depth = |index: usize| self.search.graph.depth[self.items[index].task];
+        let mut order: Vec<(usize, Duration, usize)> =
+            (0..self.items.len()).filter_map(|index| Some((depth(index), self.found[index]?.start, index))).collect();
+        order.sort_unstable();
+        for (.., index) in order.into_iter().rev() {
+            let Some(phase) = self.found[index].filter(|_| self.behind(index).next().is_some()) else { continue };
+            self.lift(index);
+            let start = self.latest(index, phase.cpu, (phase.start, self.range(index).1));
+            self.put(index, Phase { start: start.unwrap_or(phase.start), ..phase });
+        }
+    }
+
+    /// Returns the latest start of a phase in a range on a CPU.
+    fn latest(&self, index: usize, cpu: usize, (from, to): (Duration, Duration)) -> Option<Duration> {
+        let (item, demand) = (&self.items[index], self.demand(index));
+        let (occupancy, grid) = (&self.occupancies[cpu], self.search.macrotick);
+        let (mut at, mut latest) = (from, None);
+        while at <= to {
+            let Some((free, end)) = occupancy.next_free(demand.period, at).filter(|(free, _)| *free <= to) else {
+                break;
+            };
+            let first = free + demand.lead - occupancy.free_before(demand.period, free, demand.lead);
+            let last = (end - item.length).min(to);
+            let last = last - last % grid;
+            latest = if first <= last { Some(last) } else { latest };
+            at = end.max(at + grid);
+        }
+        latest
     }
 
     fn demand(&self, index: usize) -> &'a Demand {
@@ -275,9 +323,15 @@ impl<'a> State<'a> {
     }
 
     /// Returns a free phase, off the common grid if possible.
-    fn free(&self, index: usize) -> Option<Phase> {
+    fn free(&mut self, index: usize) -> Option<Phase> {
         let range = self.range(index);
         let cpus = self.cpus(index);
+        if self.round.scattered && self.random.bits() % 2 == 0 {
+            let drawn = cpus.iter().find_map(|&cpu| self.scattered_on(index, cpu, range));
+            if drawn.is_some() {
+                return drawn;
+            }
+        }
         let on = |guarded: bool| cpus.iter().find_map(|&cpu| self.free_on(index, cpu, range, guarded));
         self.round.guarded.then(|| on(true)).flatten().or_else(|| on(false))
     }
@@ -306,6 +360,25 @@ impl<'a> State<'a> {
             from = end.max(start);
         }
         best.map(|(_, start)| self.phase(index, cpu, start))
+    }
+
+    /// Returns the first phase in the gap on a CPU that contains or follows a drawn instant, or the last one in it. The
+    /// first gap of all is often too long for a task, and then leaves too little for another one.
+    fn scattered_on(&mut self, index: usize, cpu: usize, (from, to): (Duration, Duration)) -> Option<Phase> {
+        let (item, demand) = (&self.items[index], self.demand(index));
+        let (occupancy, grid) = (&self.occupancies[cpu], self.search.macrotick);
+        let steps = (to - from).as_nanos() / grid.as_nanos() + 1;
+        if from > to {
+            return None;
+        }
+        let at = from + grid * (self.random.bits() % steps as u64) as i64;
+        let (free, end) = occupancy.next_free(demand.period, at)?;
+        let first = free - occupancy.free_before(demand.period, free, free - from);
+        let start = first + demand.lead - occupancy.free_before(demand.period, first, demand.lead);
+        let last = (end - item.length).min(to);
+        let last = last - last % grid;
+        let start = if self.random.bits() % 4 == 0 { last.max(start) } else { start };
+        (start <= last).then(|| self.phase(index, cpu, start))
     }
 
     fn phase(&self, index: usize, cpu: usize, start: Duration) -> Phase {
