@@ -94,8 +94,8 @@ struct Round {
     fits: bool,
     /// Whether the order is drawn.
     drawn: bool,
-    /// Whether some tasks go to a drawn gap, and placed ones move up to those that follow them before tasks of a longer
-    /// period are placed.
+    /// Whether some tasks go to a drawn gap. Placed tasks then also move up to those that follow them, before tasks of a
+    /// longer period are placed.
     scattered: bool,
 }
 
@@ -230,8 +230,8 @@ impl<'a> State<'a> {
         std::iter::once(index).chain(worst).collect()
     }
 
-    /// Moves each placed item as late as the placed ones behind it allow. A task with a free phase goes to the first one,
-    /// so it can be far from the task that follows it, with a gap between them that is too short for others.
+    /// Moves each placed item as late as the placed ones behind it allow. Otherwise the gap between a task and the one that
+    /// follows it can be too short for others.
     fn move_up(&mut self) {
         let depth = |index: usize| self.search.graph.depth[self.items[index].task];
         let mut order: Vec<(usize, Duration, usize)> =
@@ -362,8 +362,8 @@ impl<'a> State<'a> {
         best.map(|(_, start)| self.phase(index, cpu, start))
     }
 
-    /// Returns the first phase in the gap on a CPU that contains or follows a drawn instant, or the last one in it. The
-    /// first gap of all is often too long for a task, and then leaves too little for another one.
+    /// Returns the first or the last phase in a drawn gap on a CPU. The first gap of all is often too long for a task, and
+    /// then leaves too little for another one.
     fn scattered_on(&mut self, index: usize, cpu: usize, (from, to): (Duration, Duration)) -> Option<Phase> {
         let (item, demand) = (&self.items[index], self.demand(index));
         let (occupancy, grid) = (&self.occupancies[cpu], self.search.macrotick);
