@@ -1,8 +1,8 @@
 //! The windows of the kernel threads that open gates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use macrotick_model::{Duration, Group, GroupThread, Plan, Windows};
+use macrotick_model::{Duration, Flow, Group, GroupThread, Plan, Windows};
 
 use super::exclusive::alone;
 use super::ports::Side;
@@ -28,7 +28,9 @@ pub(super) fn check(plan: &Plan, side: &Side, served: &BTreeMap<&str, Served>, f
         .map(|(one, _)| one.name.as_str())
         .collect();
     let openings = alone(&list.entries);
-    let openings: Vec<_> = openings.iter().filter(|time| kept.contains(&time.class)).collect();
+    let express = express(plan, side, list.cycle);
+    let openings: Vec<_> =
+        openings.iter().filter(|time| kept.contains(&time.class) && !express.contains(&time.start)).collect();
     if openings.is_empty() {
         return;
     }
@@ -60,6 +62,19 @@ pub(super) fn check(plan: &Plan, side: &Side, served: &BTreeMap<&str, Served>, f
             found.push(Violation::ThreadWindow { interface, group, class, opens, begin, end });
         }
     }
+}
+
+/// Returns the instants within the list's cycle from which the link is free for an express socket. Its frames pass no gate,
+/// so no thread has to open it on time.
+fn express(plan: &Plan, side: &Side, cycle: Duration) -> BTreeSet<i64> {
+    let network = plan.system.network.iter();
+    let first = |flow: &&Flow| {
+        let way = network.clone().flat_map(|network| plan.system.way(network, flow)).next();
+        flow.express && way.is_some_and(|interface| interface.name == side.interface.name)
+    };
+    let flows = network.clone().flat_map(|network| &network.flows).filter(first);
+    let starts = flows.flat_map(|flow| plan.jobs(&flow.from)).map(|job| job.nominal + side.interface.path);
+    starts.map(|start| start.as_nanos().rem_euclid(cycle.as_nanos())).collect()
 }
 
 /// Whether the group has windows over the whole cycle for this thread alone, as the planner makes it.

@@ -101,3 +101,16 @@ fn frames_without_gates_keep_their_deadlines() {
         assert!(made > 100, "{made} made, {not} not");
     }
 }
+
+/// A flow of an express socket, also beside gate threads and other flows of its class.
+#[test]
+fn express_frames_keep_their_deadlines() {
+    for shared in [false, true] {
+        let (made, not) = judged(shared, |text| {
+            let at = text.find("{name: f0, ").expect("a flow");
+            let end = at + text[at..].find('}').expect("its end");
+            format!("{}, express: true{}", &text[..end], &text[end..])
+        });
+        assert!(made > 50, "{made} made, {not} not");
+    }
+}

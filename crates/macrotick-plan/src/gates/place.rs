@@ -240,7 +240,7 @@ impl<'a> Placement<'a> {
         for interface in way {
             at = match std::mem::take(&mut early) {
                 Duration::ZERO => self.hop(frame, interface, at + interface.path)?,
-                early => self.express(frame.flow, interface, at + interface.path, early)?,
+                early => self.express(frame, interface, at + interface.path, early)?,
             };
             self.left.insert((frame.number, interface.name.as_str()), at);
         }
@@ -319,12 +319,23 @@ impl<'a> Placement<'a> {
     /// the frame is sent at the latest.
     fn express(
         &mut self,
-        flow: &Flow,
+        frame: &Frame<'a>,
         interface: &'a Interface,
         at: Duration,
         early: Duration,
     ) -> Result<Duration, GateError> {
-        let (from, length) = (at - early, early + interface.frame_time(flow.size));
+        let flow = frame.flow;
+        // The judge has this frame in the queue of its class, too.
+        let same = |class: &str| class == flow.class;
+        let (from, mut length) = (at - early, early + interface.sending_time(flow.size));
+        loop {
+            let work = self.queues.time(&interface.name, frame.number, &same, from, from + length);
+            let needed = early + interface.sending_time(flow.size) - interface.frame_time(flow.size) + work;
+            if needed <= length {
+                break;
+            }
+            length = needed;
+        }
         let start = match &interface.gates {
             None => Some(from),
             Some(Gates::Given(entries)) => {

@@ -310,11 +310,12 @@ fn an_express_socket_has_the_link_while_its_sender_runs() {
     let plan = planned(&pair(LEFT, &flow("deadline: 50us, express: true")));
     // The sender has the CPU from 100 us to 200 us, and the frame takes 8160 ns.
     let own = gates(&plan, "left");
-    assert!(own.contains(&"100us .. 208160ns 108160ns high".to_owned()), "{own:?}");
+    assert!(own.contains(&"100us .. 210160ns 110160ns high".to_owned()), "{own:?}");
     // Two such senders cannot run at the same time.
-    let meets = "    - {name: g, from: r, to: s, size: 1000B, class: high, deadline: 900us, via: [left]}\n";
+    let meets = "    - {name: g, from: r, to: s, size: 1000B, class: low, deadline: 900us, via: [left]}\n";
     let both = format!("{}{}", flow("deadline: 50us, express: true"), meets.replace("via", "express: true, via"));
     let text = pair(LEFT, &both)
+        .replace("    - {name: rest}", "    - {name: low, priority: 5}\n    - {name: rest}")
         .replace("offset: 400us", "offset: 150us")
         .replace("jitter: 0us, namespace: right", "jitter: 0us, cpu: 1, namespace: right");
     let (at, said) = refused(&text.replace("system: s", "system: s\ncpus: [0, 1]"));
