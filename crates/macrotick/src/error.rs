@@ -36,6 +36,12 @@ pub enum CliError {
         /// The description.
         path: PathBuf,
     },
+    /// Two files of a call are the same one, and the later would replace the earlier.
+    #[error("{path} is given twice: each file that is read or written needs a path of its own", path = path.display())]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// The analysis does not cover a group or table of this host.
     #[error(transparent)]
     PresentHost(#[from] macrotick_host::present::Unanalysable),
@@ -179,6 +185,7 @@ impl CliError {
             | CliError::Plan(_)
             | CliError::Change(_)
             | CliError::TableByHand { .. }
+            | CliError::SameFile { .. }
             | CliError::DescribedHost(_)
             | CliError::NotAResult { .. }
             | CliError::OtherDocument { .. }

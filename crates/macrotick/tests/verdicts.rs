@@ -310,3 +310,23 @@ tasks:
     assert_eq!((share(&plan), share(&check)), (Some("30.0".into()), Some("30.0".into())), "{plan}{check}");
     assert!(!check.ends_with("\n\n"), "{check:?}");
 }
+
+#[test]
+fn a_picture_never_replaces_another_file_of_the_call() {
+    const TEXT: &str = "system: kept\ncpus: [0]\ntasks:\n  - {name: t, period: 1ms, wcet: 100us}\n";
+    let path = file("kept", TEXT);
+    let other = path.with_extension("svg");
+    let (own, other) = (path.to_str().unwrap(), other.to_str().unwrap());
+    for pictures in [["--html", own, "--svg", other], ["--html", other, "--svg", other], ["-o", other, "--svg", other]]
+    {
+        for verb in ["plan", "check"].into_iter().filter(|verb| *verb == "plan" || pictures[0] != "-o") {
+            let output =
+                Command::new(env!("CARGO_BIN_EXE_macrotick")).arg(verb).args(pictures).arg(own).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{verb} {pictures:?}: {said}");
+            assert!(said.contains("is given twice"), "{said}");
+            assert!(!std::path::Path::new(other).exists());
+            assert_eq!(std::fs::read_to_string(own).unwrap(), TEXT);
+        }
+    }
+}

@@ -6,11 +6,12 @@ use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::input::{description_from, plan_from};
 use crate::verbs::capture;
-use crate::verbs::plan::{draw, period_advice};
+use crate::verbs::plan::{distinct, draw, period_advice};
 use crate::Outcome;
 
 /// Judges a plan, or a capture against it.
 pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {
+    distinct(&args.pictures, args.against.as_deref().into_iter().chain([args.input.as_path()]))?;
     let plan = plan_from(&args.input)?;
     if let Some(path) = &args.capture {
         return capture::judge(&plan, path, &args.of_capture, args.json);

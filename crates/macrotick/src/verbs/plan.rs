@@ -1,5 +1,7 @@
 //! `macrotick plan`
 
+use std::path::{Path, PathBuf};
+
 use macrotick_analysis::servers::{self, Host};
 use macrotick_check::Verdict;
 use macrotick_model::timeline::{outline, timeline};
@@ -16,6 +18,8 @@ use crate::Outcome;
 
 /// Plans a description. The judge decides whether the plan is feasible.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
+    let others = [args.output.as_deref(), args.from.as_deref()];
+    distinct(&args.pictures, others.into_iter().flatten().chain([args.system.as_path()]))?;
     let system = description_from(&args.system)?;
     let former = args.from.as_deref().map(former_plan).transpose()?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
@@ -50,6 +54,19 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     network_advice(&plan).iter().for_each(|advice| output::tell(advice.to_string().trim_end()));
     period_advice(&plan);
     Ok(Outcome::Done)
+}
+
+/// Refuses pictures at the path of another file of the call, before anything is read or written.
+pub fn distinct<'a>(pictures: &'a PictureArgs, others: impl Iterator<Item = &'a Path>) -> Result<(), CliError> {
+    let resolved = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.into());
+    let mut seen: Vec<PathBuf> = others.map(resolved).collect();
+    for path in [&pictures.html, &pictures.svg].into_iter().flatten() {
+        if seen.contains(&resolved(path)) {
+            return Err(CliError::SameFile { path: path.clone() });
+        }
+        seen.push(resolved(path));
+    }
+    Ok(())
 }
 
 /// Writes the pictures of a plan, also of one that the judge refuses: it shows where the plan breaks a rule.
