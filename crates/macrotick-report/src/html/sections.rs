@@ -3,7 +3,7 @@
 use macrotick_model::visible::visible;
 use macrotick_model::{Observation, ProcessOutput};
 
-use super::write::{definitions, list, section, table};
+use super::write::{card, definitions, list, section, table};
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
 use crate::plot::axis::Axis;
 use crate::plot::histogram::{Histogram, Mark};
@@ -97,17 +97,6 @@ fn share(part: u64, whole: u64) -> String {
         0 => "no job was expected".into(),
         _ => format!("{:.2} % of all jobs", part as f64 * 100.0 / whole as f64),
     }
-}
-
-fn card(name: &str, value: &str, of: &str, bad: bool) -> String {
-    let class = if bad { "value bad-text" } else { "value" };
-    format!(
-        "<div class=\"card\"><div class=\"name\">{}</div><div class=\"{class}\">{}</div>\
-         <div class=\"of\">{}</div></div>\n",
-        escape(name),
-        escape(value),
-        escape(of)
-    )
 }
 
 /// Returns a card with the bounded chain that used the largest share of its bound.

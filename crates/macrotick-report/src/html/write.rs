@@ -28,6 +28,18 @@ pub(crate) fn section(title: &str, note: &str, body: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n{note}{body}</section>\n", escape(title))
 }
 
+/// Returns a card with a value, its name above and its subject below.
+pub(crate) fn card(name: &str, value: &str, of: &str, bad: bool) -> String {
+    let class = if bad { "value bad-text" } else { "value" };
+    format!(
+        "<div class=\"card\"><div class=\"name\">{}</div><div class=\"{class}\">{}</div>\
+         <div class=\"of\">{}</div></div>\n",
+        escape(name),
+        escape(value),
+        escape(of)
+    )
+}
+
 /// Returns a list of sentences.
 pub(crate) fn list(items: &[String]) -> String {
     let items: Vec<String> = items.iter().map(|item| format!("<li>{}</li>\n", escape(&visible(item)))).collect();

@@ -87,7 +87,7 @@ impl Axis {
 }
 
 /// Returns the smallest of 1, 2, 5 times a power of ten that is not below a positive value.
-fn above(value: f64) -> f64 {
+pub(super) fn above(value: f64) -> f64 {
     let power = 10f64.powi(value.log10().floor() as i32);
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|digit| digit * power).find(|&x| x >= value * 0.999_999).unwrap_or(value)
 }

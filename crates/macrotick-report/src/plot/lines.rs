@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::axis::above;
 use super::svg::{number, Anchor, Picture};
 
 /// One quantity.
@@ -57,11 +58,9 @@ pub fn lines(title: &str, names: [&str; 2], lines: &[Line]) -> String {
     picture.file()
 }
 
-/// Returns the distance of ticks, of which five reach this far: 1, 2, or 5 times a power of ten.
+/// Returns the distance of ticks, of which five reach this far.
 fn step(most: f64) -> f64 {
-    let rough = if most > 0.0 { most / 5.0 } else { 1.0 };
-    let power = 10f64.powf(rough.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|digit| digit * power).find(|step| *step >= rough).unwrap_or(rough)
+    above(if most > 0.0 { most / 5.0 } else { 1.0 })
 }
 
 #[cfg(test)]

@@ -23,7 +23,12 @@ const BAR: f64 = 24.0;
 const BOTTOM: f64 = 24.0;
 
 pub(super) fn height(rows: &Rows) -> f64 {
-    TOP + rows.rows.len() as f64 * ROW + BOTTOM
+    bottom(rows) + BOTTOM
+}
+
+/// Returns the lower edge of the rows. The labels of the grid are below it.
+pub(super) fn bottom(rows: &Rows) -> f64 {
+    TOP + rows.rows.len() as f64 * ROW
 }
 
 /// Returns the labels of the rows.
@@ -71,7 +76,7 @@ fn percent(rows: &Rows, at: Duration) -> String {
 
 /// Returns the grid. A page replaces it when it zooms.
 fn ticks(rows: &Rows) -> String {
-    let bottom = height(rows) - BOTTOM;
+    let bottom = bottom(rows);
     let axis = Axis::exactly(0.0, rows.until.as_nanos() as f64);
     let mut text = String::from("<g class=\"ticks\">");
     for (ns, label) in axis.ticks() {

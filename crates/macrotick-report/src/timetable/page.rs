@@ -9,7 +9,7 @@ use macrotick_model::{Duration, Plan};
 use super::arrows::{self, Arrow};
 use super::draw;
 use super::rows::Rows;
-use crate::html::write::{self, list, section};
+use crate::html::write::{self, card, list, section};
 use crate::plot::svg::{escape, number};
 use crate::table::{toned, Cell, Table, Tone};
 use crate::words;
@@ -73,13 +73,7 @@ fn banner(verdict: &Verdict) -> String {
 }
 
 fn cards(plan: &Plan, verdict: &Verdict) -> String {
-    let card = |name: &str, value: &str, of: &str| {
-        let (value, of) = (escape(value), escape(&visible(of)));
-        format!(
-            "<div class=\"card\"><div class=\"name\">{name}</div><div class=\"value\">{value}</div>\
-             <div class=\"of\">{of}</div></div>\n"
-        )
-    };
+    let card = |name: &str, value: &str, of: &str| card(name, value, &visible(of), false);
     let mut cards = String::new();
     if let Some(cpu) = verdict.cpus.iter().max_by(|one, other| one.utilisation.total_cmp(&other.utilisation)) {
         cards += &card("Highest load", &share(cpu.utilisation), &format!("windows on CPU {}", cpu.cpu));
@@ -120,7 +114,7 @@ fn timetable(plan: &Plan, rows: &Rows, arrows: &[Arrow]) -> String {
         draw::LABELS,
         draw::labels(rows),
         rows.until.as_nanos(),
-        number(draw::height(rows) - 24.0),
+        number(draw::bottom(rows)),
         draw::contents(rows, arrows, Duration::ZERO)
     );
     let dashes = if plan.system.pools().next().is_some() { " Windows of groups have dashed edges." } else { "" };
