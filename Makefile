@@ -70,7 +70,7 @@ lint:
 	prose/lint
 
 # A publication goes on where it was interrupted: it skips the pages that the present commit has made.
-publish: product
+publish: kernel kernel-pristine kernel-engines product
 	cargo build --release -p macrotick-bench
 	$(BENCH) --all --publish
 	MACROTICK_BLESS=1 cargo test --release -p macrotick-bench --test figures

@@ -75,8 +75,19 @@ pub enum BenchError {
     #[error("--output names the folder of one experiment: give one name")]
     OneFolder,
     /// A page would name a commit that did not make its figures.
-    #[error("the work tree has uncommitted changes outside docs/results: commit them before you publish")]
+    #[error("the work tree has uncommitted changes of more than documentation: commit them before you publish")]
     DirtyPublished,
+    /// An experiment could not be started in a process of its own.
+    #[error("cannot run {program}: {source}", program = program.display())]
+    Process {
+        /// The program.
+        program: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// Experiments of a publication failed. Their reasons are at the ends of their logs.
+    #[error("not published: {}", .0.join(", "))]
+    NotPublished(Vec<String>),
     /// The recorded paths lack the event that the bench measures.
     #[error("no recorded path of the kernel contains {0}")]
     NoPath(&'static str),

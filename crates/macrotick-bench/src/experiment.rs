@@ -10,7 +10,6 @@ use macrotick_report::output;
 
 use crate::error::BenchError;
 use crate::kit::bench::{Bench, Results};
-use crate::kit::provenance;
 use crate::kit::scale::Scale;
 use crate::published::{self, Page};
 use crate::{
@@ -29,6 +28,8 @@ pub struct Experiment {
     about: &'static str,
     /// The approximate wall time of a full run on two processors. A kept duration of a previous run replaces it.
     minutes: u32,
+    /// Whether it takes times of this machine. All others take the virtual time of the lab, which no load changes.
+    is_timed_here: bool,
     run: Run,
     extent: Extent,
 }
@@ -42,6 +43,7 @@ const ALL: [Experiment; 13] = [
         name: "response",
         about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
         minutes: 7,
+        is_timed_here: false,
         run: response::run,
         extent: response::extent,
     },
@@ -49,6 +51,7 @@ const ALL: [Experiment; 13] = [
         name: "lead",
         about: "How much the start of a job varies under three loads: SCHED_FIFO, SCHED_TT, and SCHED_TT with a lead",
         minutes: 6,
+        is_timed_here: false,
         run: lead::run,
         extent: lead::extent,
     },
@@ -56,6 +59,7 @@ const ALL: [Experiment; 13] = [
         name: "overhead",
         about: "The patched kernel with no table against the pristine one: cyclictest and hackbench",
         minutes: 10,
+        is_timed_here: false,
         run: overhead::run,
         extent: overhead::extent,
     },
@@ -63,6 +67,7 @@ const ALL: [Experiment; 13] = [
         name: "overrun",
         about: "One task overruns its WCET: misses and starts of 14 others, under each way to dispatch the same plan",
         minutes: 3,
+        is_timed_here: false,
         run: overrun::run,
         extent: overrun::extent,
     },
@@ -71,6 +76,7 @@ const ALL: [Experiment; 13] = [
         about:
             "Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers",
         minutes: 2,
+        is_timed_here: false,
         run: cost::run,
         extent: cost::extent,
     },
@@ -79,6 +85,7 @@ const ALL: [Experiment; 13] = [
         about:
             "Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies",
         minutes: 6,
+        is_timed_here: false,
         run: e2e::run,
         extent: e2e::extent,
     },
@@ -86,6 +93,7 @@ const ALL: [Experiment; 13] = [
         name: "network",
         about: "Frames at the gates of taprio beside loads, bursts, and the slots of section 5.4 of the paper on containers",
         minutes: 25,
+        is_timed_here: false,
         run: network::run,
         extent: network::extent,
     },
@@ -94,6 +102,7 @@ const ALL: [Experiment; 13] = [
         about:
             "Section IV of the TimerShield paper: responses beside less important tasks and timers, on three kernels",
         minutes: 20,
+        is_timed_here: false,
         run: timershield::run,
         extent: timershield::extent,
     },
@@ -101,6 +110,7 @@ const ALL: [Experiment; 13] = [
         name: "containers",
         about: "Figures 5 and 6 of the paper on real-time containers: cost of picks, refills and budgets of SCHED_DS",
         minutes: 12,
+        is_timed_here: false,
         run: containers::run,
         extent: containers::extent,
     },
@@ -108,6 +118,7 @@ const ALL: [Experiment; 13] = [
         name: "isolation",
         about: "Figure 7 and table 2 of the paper on containers, and attacks: whether one container can hurt another",
         minutes: 60,
+        is_timed_here: false,
         run: isolation::run,
         extent: isolation::extent,
     },
@@ -115,6 +126,7 @@ const ALL: [Experiment; 13] = [
         name: "deadline",
         about: "Figure 3 and tables I to III of the SCHED_DEADLINE paper: greedy tasks, and misses of random task sets",
         minutes: 50,
+        is_timed_here: false,
         run: deadline::run,
         extent: deadline::extent,
     },
@@ -123,6 +135,7 @@ const ALL: [Experiment; 13] = [
         about:
             "Equations 1 and 3 of the paper on containers: responses of bound and unbound tasks, computed and measured",
         minutes: 1,
+        is_timed_here: false,
         run: jitter::run,
         extent: jitter::extent,
     },
@@ -130,6 +143,7 @@ const ALL: [Experiment; 13] = [
         name: "plan",
         about: "The planner on random systems: plans, proofs, wall time and memory; it needs no lab",
         minutes: 30,
+        is_timed_here: true,
         run: plan::run,
         extent: plan::extent,
     },
@@ -158,8 +172,8 @@ impl Experiment {
         }
         let name = self.name;
         let root = Layout::find()?.root().to_owned();
-        if is_published && provenance::commit(&root).is_some_and(|commit| commit.ends_with("-dirty")) {
-            return Err(BenchError::DirtyPublished);
+        if is_published {
+            published::check_commit(&root)?;
         }
         let folder = folder.unwrap_or_else(|| PathBuf::from(format!("build/bench/{name}{}", scale.of("", "-quick"))));
         let bench = Bench::new(name, &root, folder, scale);
@@ -175,6 +189,21 @@ impl Experiment {
         }
         output::tell(format_args!("{name} took {}", wall::told(time)));
         Ok(())
+    }
+
+    /// Returns the name on the command line and in paths.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the approximate minutes of a full run.
+    pub fn minutes(&self) -> u32 {
+        self.minutes
+    }
+
+    /// Returns whether the experiment takes times of this machine, and so runs alone.
+    pub fn is_timed_here(&self) -> bool {
+        self.is_timed_here
     }
 
     /// Returns all experiments, in the order of their help.

@@ -19,6 +19,7 @@ mod network;
 mod overhead;
 mod overrun;
 mod plan;
+pub mod publication;
 mod published;
 mod response;
 mod timershield;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use macrotick_bench::{BenchError, Experiment, Scale};
+use macrotick_bench::{publication, BenchError, Experiment, Scale};
 use macrotick_report::output;
 
 /// Run an experiment in the lab and write its tables, plots and figures.
@@ -60,13 +60,14 @@ fn run(arguments: Arguments) -> Result<ExitCode, BenchError> {
     if folder.is_some() && names.len() > 1 {
         return Err(BenchError::OneFolder);
     }
+    if all && publish && !quick {
+        publication::publish_all()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let scale = if quick { Scale::Quick } else { Scale::Full };
     let chosen = if all { Experiment::all() } else { &names };
     for experiment in chosen {
-        // A publication of all takes hours: it goes on where it was interrupted.
-        if !(all && publish && experiment.is_published()?) {
-            experiment.run(folder.clone(), scale, publish)?;
-        }
+        experiment.run(folder.clone(), scale, publish)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::error::BenchError;
 use crate::kit::provenance;
 
 /// Files that make the measured kernels. Documentation and selftests of the overlay are not compiled.
@@ -71,6 +72,18 @@ pub fn page(root: &Path, name: &str) -> Page {
         None => Page::Outdated(Reason::Unknown(commit.into())),
         Some(false) => Page::SameKernel,
         Some(true) => Page::Outdated(Reason::Changed(commit.into())),
+    }
+}
+
+/// Checks that a page of this work tree would name the commit that made its figures.
+///
+/// # Errors
+///
+/// [`BenchError::DirtyPublished`]
+pub fn check_commit(root: &Path) -> Result<(), BenchError> {
+    match provenance::commit(root) {
+        Some(commit) if commit.ends_with("-dirty") => Err(BenchError::DirtyPublished),
+        _ => Ok(()),
     }
 }
 

@@ -9,16 +9,19 @@ pub fn source(root: &Path) -> String {
     format!("{}{commit}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Returns the short hash of the checkout's commit, with `-dirty` if the work tree differs from it; `None` outside a
-/// checkout.
+/// Documentation: no figure depends on it, and a publication itself changes pages of results.
+const DOCUMENTATION: [&str; 2] = [":(exclude)docs", ":(exclude)*.md"];
+
+/// Returns the short hash of the last commit that changed more than documentation; `None` outside a checkout. A change
+/// in the work tree adds `-dirty`, unless it is one of documentation.
 ///
-/// Changes in `docs/results` do not count. A published experiment changes this folder, and a series of experiments
-/// publishes one page after the other.
+/// So the pages of one publication name one commit, even if some of them are committed before the others are made.
 pub fn commit(root: &Path) -> Option<String> {
     // A copy of the source inside another repository has no commit of its own.
     let is_top = git(root, &["rev-parse", "--show-prefix"])?.is_empty();
-    let hash = git(root, &["rev-parse", "--short", "HEAD"]).filter(|_| is_top)?;
-    let changes = git(root, &["status", "--porcelain", "--", ".", ":(exclude)docs/results"])?;
+    let last = [&["log", "-1", "--format=%h", "--", "."][..], &DOCUMENTATION].concat();
+    let hash = git(root, &last).filter(|hash| is_top && !hash.is_empty())?;
+    let changes = git(root, &[&["status", "--porcelain", "--", "."][..], &DOCUMENTATION].concat())?;
     Some(if changes.is_empty() { hash } else { format!("{hash}-dirty") })
 }
 
@@ -94,18 +97,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_dirty_by_any_change_but_one_of_results() {
+    fn documentation_is_no_part_of_the_sources() {
         let repository = Repository::new("commit");
         let root = repository.root();
         assert_eq!(commit(root), None, "nothing is committed yet");
+        repository.write("crates/a.rs", "1");
         repository.write("docs/page.md", "1");
         let clean = repository.commit("one");
         assert!(clean.len() >= 7 && clean.chars().all(|c| c.is_ascii_hexdigit()), "{clean}");
-        repository.write("docs/results/page.md", "new");
-        assert_eq!(commit(root), Some(clean.clone()));
         assert_eq!(commit(&root.join("docs")), None, "a folder of a repository");
-        repository.write("docs/other.md", "new");
+
+        for page in ["docs/results/page.md", "docs/results/page/plot.svg", "README.md", "crates/README.md"] {
+            repository.write(page, "new");
+            assert_eq!(commit(root), Some(clean.clone()), "{page}");
+        }
+        repository.commit("two");
+        assert_eq!(commit(root), Some(clean.clone()), "a commit of documentation");
+
+        repository.write("crates/a.rs", "2");
         assert_eq!(commit(root), Some(format!("{clean}-dirty")));
+        let next = repository.commit("three");
+        assert_eq!(commit(root), Some(next.clone()));
+        repository.write("crates/b.rs", "not known to git");
+        assert_eq!(commit(root), Some(format!("{next}-dirty")));
     }
 
     #[test]
