@@ -22,6 +22,7 @@ mod sync;
 mod text;
 mod violation;
 mod windows;
+mod wire;
 
 use macrotick_analysis::servers;
 use macrotick_model::{Duration, Plan};
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use against::against;
 pub use domains::{Deadlines, DomainVerdict};
 pub use violation::Violation;
+pub use wire::{judge_wire, WireViolation};
 
 /// The verdict on a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

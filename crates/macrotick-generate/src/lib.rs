@@ -11,8 +11,10 @@ pub mod feasible;
 pub mod infeasible;
 mod kinds;
 mod shares;
+mod wires;
 
 pub use anything::anything;
 pub use draw::Random;
 pub use ecu::{ecu, Unit};
 pub use kinds::{at_the_cap, independent, shared_chains, with_jitter, zero_jitter, Jitter, Size};
+pub use wires::{switched, Topology, Traffic};

@@ -22,6 +22,7 @@ mod units;
 pub mod validate;
 pub mod visible;
 pub mod whole;
+pub mod wire;
 
 pub use container::{Container, ContainerSlot};
 pub use cpus::CpuSet;

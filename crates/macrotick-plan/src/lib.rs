@@ -36,6 +36,7 @@ mod search;
 mod split;
 mod table;
 mod trial;
+pub mod wire;
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Folded occupancy: the busy time of one CPU, folded modulo each period.
+//! Folded occupancy: the busy time of one CPU or link, folded modulo each period.
 //!
 //! A task of period T overlaps with another window exactly where that window overlaps with it modulo T. So each
 //! distinct period has one map of busy intervals in `[0, T)`, with all placed windows. Placing a task is one walk over
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use macrotick_model::Duration;
 
-/// The busy intervals of one CPU, folded modulo each period.
+/// The busy intervals of one CPU or link, folded modulo each period.
+#[derive(Default)]
 pub(crate) struct Occupancy {
     folds: BTreeMap<Duration, Cover>,
 }
@@ -21,8 +22,7 @@ struct Cover(BTreeMap<Duration, u32>);
 
 impl Occupancy {
     pub fn new(periods: impl Iterator<Item = Duration>) -> Self {
-        let empty = || Cover(BTreeMap::from([(Duration::ZERO, 0)]));
-        Occupancy { folds: periods.map(|period| (period, empty())).collect() }
+        Occupancy { folds: periods.map(|period| (period, Cover::empty())).collect() }
     }
 
     /// Takes `[start, start + length)` in every `every`.
@@ -35,23 +35,19 @@ impl Occupancy {
         self.change(start, length, every, -1);
     }
 
-    fn change(&mut self, start: Duration, length: Duration, every: Duration, by: i32) {
-        for (&period, cover) in &mut self.folds {
-            // The images of the window in [0, period) are `step` apart.
-            let step = every.gcd(period);
-            if length >= step {
-                cover.change(Duration::ZERO, period, by);
-                continue;
-            }
-            let first = start % step;
-            for image in 0..period / step {
-                let from = first + step * image;
-                cover.change(from, (from + length).min(period), by);
-                if from + length > period {
-                    cover.change(Duration::ZERO, from + length - period, by);
-                }
-            }
+    /// Makes the fold of one more period. `taken` has all windows that were taken and not released: their starts, their
+    /// lengths, and the periods after which they repeat.
+    pub fn fold(&mut self, period: Duration, taken: impl Iterator<Item = (Duration, Duration, Duration)>) {
+        if self.folds.contains_key(&period) {
+            return;
         }
+        let mut cover = Cover::empty();
+        taken.for_each(|(start, length, every)| cover.fold(period, (start, length, every), 1));
+        self.folds.insert(period, cover);
+    }
+
+    fn change(&mut self, start: Duration, length: Duration, every: Duration, by: i32) {
+        self.folds.iter_mut().for_each(|(&period, cover)| cover.fold(period, (start, length, every), by));
     }
 
     /// Returns the length of the free time directly before `instant` in the fold of `period`, at most `most`. It
@@ -74,6 +70,27 @@ impl Occupancy {
 }
 
 impl Cover {
+    fn empty() -> Cover {
+        Cover(BTreeMap::from([(Duration::ZERO, 0)]))
+    }
+
+    /// Changes the number of windows in the images of `[start, start + length)` of every `every` in `[0, period)`.
+    fn fold(&mut self, period: Duration, (start, length, every): (Duration, Duration, Duration), by: i32) {
+        // The images are `step` apart.
+        let step = every.gcd(period);
+        if length >= step {
+            return self.change(Duration::ZERO, period, by);
+        }
+        let first = start % step;
+        for image in 0..period / step {
+            let from = first + step * image;
+            self.change(from, (from + length).min(period), by);
+            if from + length > period {
+                self.change(Duration::ZERO, from + length - period, by);
+            }
+        }
+    }
+
     /// Returns the number of windows at an instant.
     fn at(&self, instant: Duration) -> u32 {
         self.0.range(..=instant).next_back().map_or(0, |(_, &count)| count)

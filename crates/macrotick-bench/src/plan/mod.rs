@@ -2,6 +2,7 @@
 
 mod cells;
 mod changes;
+mod flows;
 mod highest;
 mod large;
 mod measure;
@@ -52,9 +53,14 @@ published mean over all sets.
 The third table has **large** systems of independent tasks on 8 CPUs at 60 %, with automotive periods and without jitter \
 bounds. Jobs can be preempted. Times are medians.
 
-The last table has **changes**. A system of one kind has a plan, and then gets more tasks with the periods of others \
+The fourth table has **changes**. A system of one kind has a plan, and then gets more tasks with the periods of others \
 and nine tenths of their wcets. `plan --from` plans the new system from the former plan. **Moved** is the share of the \
-former windows that are elsewhere afterwards: its median and its maximum over the systems.";
+former windows that are elsewhere afterwards: its median and its maximum over the systems.
+
+The last table has **flows** between random hosts of a switched network at 1 Gb/s. A flow sends a frame of 46 to 1500 \
+bytes every 1 to 8 ms, which must arrive within the period. A switch forwards it 2 us after it has arrived, and the frame \
+never waits there. Published for networks of this size: 2000 nodes with 10 000 flows (Vlk and others 2022), and 9000 \
+flows (Geppert and others 2024). **One more flow** is planned beside all others, which keep their instants.";
 
 /// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
@@ -89,6 +95,13 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
         tables += &outcome.row(cell.name());
         all.extend(outcome.figures(cell.name()));
     }
+    tables += &format!("\n{}", flows::HEAD);
+    for cell in flows::cells(bench.scale) {
+        output::tell(format_args!("{}: {}", bench.name, cell.name()));
+        let outcome = cell.measure()?;
+        tables += &outcome.row(&cell);
+        all.extend(outcome.figures(&cell.name()));
+    }
     figures::write(&bench.folder.join("figures.json"), &all)?;
     output::print(&tables);
     Ok(Results {
@@ -108,7 +121,8 @@ pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
     let highest = highest::cells(scale).into_iter().map(|cell| cell.count);
     let large = large::cells(scale).into_iter().map(|cell| cell.count);
     let changes = changes::cells(scale).into_iter().map(|cell| cell.count());
-    Ok(counts.chain(highest).chain(large).chain(changes).collect())
+    let flows = flows::cells(scale).into_iter().map(|cell| cell.count);
+    Ok(counts.chain(highest).chain(large).chain(changes).chain(flows).collect())
 }
 
 fn table(rows: &[(Cell, Outcome)]) -> String {

@@ -1,0 +1,93 @@
+//! A switched network: nodes, links between them, and the frames that cross it at planned instants.
+//!
+//! A link has one direction, and is a resource like a CPU: it sends one frame at a time, and no frame is interrupted.
+//! Each node stores a frame and forwards it. The instants of a frame repeat with the period of its flow.
+
+use crate::time::Duration;
+use crate::units::{Size, Speed};
+
+/// A switched network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wire {
+    /// The hosts and switches.
+    pub nodes: Vec<Node>,
+    /// The links. A cable that sends in both directions is two links.
+    pub links: Vec<Link>,
+}
+
+/// A host or a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The unique name.
+    pub name: String,
+    /// The longest time from the end of a frame at the node until it can start on the next link. A node that forwards no
+    /// frames, such as a host, has none.
+    pub forwards: Option<Duration>,
+}
+
+/// A link in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The number of the node that sends.
+    pub from: usize,
+    /// The number of the node that receives.
+    pub to: usize,
+    /// The speed.
+    pub speed: Speed,
+    /// The time of a bit on the cable.
+    pub propagation: Duration,
+}
+
+/// A message that is sent once in each period, as one frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireFlow {
+    /// The unique name.
+    pub name: String,
+    /// The number of the node that sends it.
+    pub from: usize,
+    /// The number of the node that receives it.
+    pub to: usize,
+    /// The payload of the frame: an IP packet with its headers.
+    pub size: Size,
+    /// The period.
+    pub period: Duration,
+    /// The instant at which the frame is ready, within its period. `None` lets the planner choose it.
+    pub ready: Option<Duration>,
+    /// The longest time from there until the frame has arrived.
+    pub deadline: Duration,
+}
+
+/// The way of a flow, and its instants there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// The numbers of the links, in order, and the instant at which the frame starts on each. The first frame is ready
+    /// within the first period, so later instants can lie beyond it.
+    pub hops: Vec<(usize, Duration)>,
+}
+
+impl Link {
+    /// The bytes of a frame beside its payload: header, check sequence, tag, preamble and gap.
+    const AROUND: u32 = 14 + 4 + 4 + 8 + 12;
+    /// The shortest frame with its tag, preamble and gap.
+    const SHORTEST: u32 = 68 + 8 + 12;
+
+    /// Returns the time for which a frame with this payload and the tag of a VLAN occupies the link.
+    pub fn time(&self, payload: Size) -> Duration {
+        self.speed.time(payload.bytes().saturating_add(Self::AROUND).max(Self::SHORTEST))
+    }
+}
+
+impl Wire {
+    /// Returns the time from the start of a frame on a link until it can start on the next one, or has arrived.
+    pub fn hop(&self, link: usize, payload: Size) -> Duration {
+        let link = &self.links[link];
+        link.time(payload) + link.propagation + self.nodes[link.to].forwards.unwrap_or(Duration::ZERO)
+    }
+
+    /// Returns the instant at which a frame with this course has arrived. A course without hops has none.
+    pub fn arrival(&self, course: &Course, payload: Size) -> Option<Duration> {
+        let (link, start) = *course.hops.last()?;
+        let Link { propagation, .. } = self.links[link];
+        Some(start + self.links[link].time(payload) + propagation)
+    }
+}

@@ -1,0 +1,72 @@
+//! The instants of one flow on one route.
+
+use macrotick_model::wire::{Wire, WireFlow};
+use macrotick_model::Duration;
+
+use super::line::Line;
+
+/// A link of a route, the time from the start of the frame at its sender until its start here, and its time here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hop {
+    pub link: usize,
+    pub since: Duration,
+    pub length: Duration,
+}
+
+/// Returns the hops of a frame that never waits, and the time from its start until it has arrived.
+pub(super) fn hops(wire: &Wire, flow: &WireFlow, route: &[usize]) -> (Vec<Hop>, Duration) {
+    let (mut since, mut arrived) = (Duration::ZERO, Duration::ZERO);
+    let mut all = Vec::with_capacity(route.len());
+    for &link in route {
+        let length = wire.links[link].time(flow.size);
+        all.push(Hop { link, since, length });
+        arrived = since + length + wire.links[link].propagation;
+        since += wire.hop(link, flow.size);
+    }
+    (all, arrived)
+}
+
+/// Returns the first and the last instant at which a frame may start at its sender. It takes `arrived` from there on.
+/// `None` if it would always be late.
+pub(super) fn range(flow: &WireFlow, arrived: Duration) -> Option<(Duration, Duration)> {
+    let slack = flow.deadline - arrived;
+    if slack < Duration::ZERO {
+        return None;
+    }
+    Some(match flow.ready {
+        // Later instants than one period are the same instants again.
+        Some(ready) => (ready, ready + slack.min(flow.period - NS)),
+        None => (Duration::ZERO, flow.period - NS),
+    })
+}
+
+const NS: Duration = Duration::from_nanos(1);
+
+/// Returns the earliest start at the sender, within `range`, at which all links are free in every period.
+pub(super) fn earliest(
+    lines: &[Line],
+    every: Duration,
+    hops: &[Hop],
+    (first, last): (Duration, Duration),
+) -> Option<Duration> {
+    let mut start = first;
+    let mut free = 0;
+    // All hops must be free for the same start: after each step, the others are asked again.
+    for hop in hops.iter().cycle() {
+        if free == hops.len() {
+            return Some(start);
+        }
+        let at = start + hop.since;
+        let found = lines[hop.link].earliest(every, at, hop.length)?;
+        if found == at {
+            free += 1;
+            continue;
+        }
+        start += found - at;
+        free = 1;
+        if start > last {
+            return None;
+        }
+    }
+    None
+}

@@ -1,0 +1,174 @@
+//! The search: flows are placed one after the other, and one without room takes the place of others.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
+
+use macrotick_model::wire::{Course, Wire, WireFlow};
+use macrotick_model::{Duration, SplitMix64};
+
+use super::fit::{earliest, hops, range, Hop};
+use super::line::{Line, Taken};
+use super::routes::Routes;
+use super::WireError;
+use crate::options::Clock;
+
+/// The other routes that a flow tries.
+const DETOURS: usize = 6;
+/// The starts on each route that are compared, if a flow must take the place of others.
+const STARTS: usize = 16;
+/// The most flows that take the place of others, for each flow of the network.
+const ROUNDS: usize = 40;
+
+/// The state of the search.
+pub(super) struct Search<'a> {
+    wire: &'a Wire,
+    flows: &'a [WireFlow],
+    routes: Routes<'a>,
+    lines: Vec<Line>,
+    courses: Vec<Option<Course>>,
+    /// How often each flow was ejected. A flow that was ejected often is not ejected again so soon.
+    ejected: Vec<u32>,
+    random: SplitMix64,
+}
+
+/// A route of a flow.
+struct Way {
+    hops: Vec<Hop>,
+    range: (Duration, Duration),
+}
+
+impl<'a> Search<'a> {
+    pub fn new(wire: &'a Wire, flows: &'a [WireFlow], routes: Routes<'a>, seed: u64) -> Search<'a> {
+        Search {
+            wire,
+            flows,
+            routes,
+            lines: wire.links.iter().map(|_| Line::default()).collect(),
+            courses: vec![None; flows.len()],
+            ejected: vec![0; flows.len()],
+            random: SplitMix64::new(seed),
+        }
+    }
+
+    /// Returns the courses of all placed flows, in the order of the flows.
+    pub fn courses(self) -> Vec<Course> {
+        self.courses.into_iter().flatten().collect()
+    }
+
+    /// Places all flows, until the clock is over.
+    pub fn place_all(&mut self, clock: &Clock) -> Result<(), WireError> {
+        let mut order: Vec<usize> = (0..self.flows.len()).collect();
+        let key = |number: &usize| {
+            let flow = &self.flows[*number];
+            let route = self.routes.shortest(flow.from, flow.to, &|_| 0.0).unwrap_or_default();
+            let (_, arrived) = hops(self.wire, flow, &route);
+            let choices = range(flow, arrived).map_or(Duration::ZERO, |(first, last)| last - first);
+            (choices, Reverse(arrived))
+        };
+        order.sort_by_cached_key(key);
+        let mut waiting = VecDeque::from(order);
+        let mut rounds = ROUNDS * self.flows.len();
+        while let Some(number) = waiting.pop_front() {
+            let Err(error) = self.place(number) else { continue };
+            if rounds == 0 || clock.is_over() {
+                return Err(error);
+            }
+            rounds -= 1;
+            for other in self.eject_for(number, error)? {
+                waiting.push_back(other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the routes of a flow: the shortest, then others, as far as the deadline allows.
+    fn ways(&mut self, number: usize, detours: usize) -> Vec<Way> {
+        let flow = &self.flows[number];
+        let lines = &self.lines;
+        let load = |link: usize| lines[link].load();
+        let Some(shortest) = self.routes.shortest(flow.from, flow.to, &load) else { return Vec::new() };
+        let others = match detours {
+            0 => Vec::new(),
+            most => self.routes.detours(&shortest, flow.to, most, &load),
+        };
+        let way = |route: Vec<usize>| {
+            let (hops, arrived) = hops(self.wire, flow, &route);
+            Some(Way { hops, range: range(flow, arrived)? })
+        };
+        let ways: Vec<Way> = std::iter::once(shortest).chain(others).filter_map(way).collect();
+        for hop in ways.iter().flat_map(|way| &way.hops) {
+            self.lines[hop.link].fold(flow.period);
+        }
+        ways
+    }
+
+    /// Places a flow where all links are free.
+    pub fn place(&mut self, number: usize) -> Result<(), WireError> {
+        let flow = &self.flows[number];
+        for detours in [0, DETOURS] {
+            for way in self.ways(number, detours).iter().skip(usize::from(detours > 0)) {
+                if let Some(start) = earliest(&self.lines, flow.period, &way.hops, way.range) {
+                    self.take(number, start, &way.hops);
+                    return Ok(());
+                }
+            }
+        }
+        Err(self.not_found(number))
+    }
+
+    fn not_found(&mut self, number: usize) -> WireError {
+        let flow = &self.flows[number];
+        let load = |link: &usize| self.lines[*link].load();
+        let route = self.routes.shortest(flow.from, flow.to, &|_| 0.0).unwrap_or_default();
+        let fullest = route.iter().max_by(|one, other| load(one).total_cmp(&load(other))).copied().unwrap_or(0);
+        let name = |node: usize| self.wire.nodes[node].name.clone();
+        let link = &self.wire.links[fullest];
+        WireError::NotFound { flow: flow.name.clone(), from: name(link.from), to: name(link.to), load: load(&fullest) }
+    }
+
+    /// Places a flow on a planned course, which is free.
+    pub fn keep(&mut self, number: usize, course: Course) {
+        let flow = &self.flows[number];
+        let (start, route): (_, Vec<usize>) = (course.hops[0].1, course.hops.iter().map(|(link, _)| *link).collect());
+        let (hops, _) = hops(self.wire, flow, &route);
+        self.take(number, start, &hops);
+    }
+
+    fn take(&mut self, number: usize, start: Duration, hops: &[Hop]) {
+        let every = self.flows[number].period;
+        for hop in hops {
+            let taken = Taken { flow: number, start: start + hop.since, length: hop.length, every };
+            self.lines[hop.link].take(taken);
+        }
+        let hops = hops.iter().map(|hop| (hop.link, start + hop.since)).collect();
+        self.courses[number] = Some(Course { hops });
+    }
+
+    /// Places a flow where the flows in the way were ejected least often, and returns those.
+    fn eject_for(&mut self, number: usize, error: WireError) -> Result<BTreeSet<usize>, WireError> {
+        let every = self.flows[number].period;
+        let mut best: Option<(u64, Duration, usize, BTreeSet<usize>)> = None;
+        let ways = self.ways(number, DETOURS);
+        for (index, way) in ways.iter().enumerate() {
+            let (first, last) = way.range;
+            let span = (last - first).as_nanos() as u64 + 1;
+            for _ in 0..STARTS {
+                let start = first + Duration::from_nanos((self.random.bits() % span) as i64);
+                let in_the_way = |hop: &Hop| self.lines[hop.link].in_the_way(every, start + hop.since, hop.length);
+                let others: BTreeSet<usize> = way.hops.iter().flat_map(in_the_way).collect();
+                let price = others.iter().map(|other| u64::from(self.ejected[*other]).pow(2) + 1).sum();
+                if best.as_ref().is_none_or(|(least, ..)| price < *least) {
+                    best = Some((price, start, index, others));
+                }
+            }
+        }
+        let (_, start, index, others) = best.ok_or(error)?;
+        for &other in &others {
+            self.ejected[other] += 1;
+            let course = self.courses[other].take().expect("a flow in the way is placed");
+            course.hops.iter().for_each(|(link, _)| self.lines[*link].release(other));
+        }
+        self.take(number, start, &ways[index].hops);
+        Ok(others)
+    }
+}
