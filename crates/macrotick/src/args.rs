@@ -148,6 +148,13 @@ pub struct PictureArgs {
     pub svg: Option<PathBuf>,
 }
 
+impl PictureArgs {
+    /// Returns the files to write.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.html, &self.svg].into_iter().flatten()
+    }
+}
+
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {

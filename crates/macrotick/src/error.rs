@@ -36,6 +36,9 @@ pub enum CliError {
         /// The description.
         path: PathBuf,
     },
+    /// A written file is named `-`, which stands for standard output in other programs.
+    #[error("`-` is no file here: `--json` prints to standard output, and `./-` is a file of this name")]
+    Dash,
     /// Two files of a call are the same one, and the later would replace the earlier.
     #[error("{path} is given twice: each file that is read or written needs a path of its own", path = path.display())]
     SameFile {
@@ -186,6 +189,7 @@ impl CliError {
             | CliError::Change(_)
             | CliError::TableByHand { .. }
             | CliError::SameFile { .. }
+            | CliError::Dash
             | CliError::DescribedHost(_)
             | CliError::NotAResult { .. }
             | CliError::OtherDocument { .. }

@@ -6,6 +6,7 @@ mod args;
 mod changes;
 mod described;
 mod error;
+mod files;
 mod host;
 mod input;
 mod probe_args;

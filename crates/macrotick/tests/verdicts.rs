@@ -312,21 +312,38 @@ tasks:
 }
 
 #[test]
-fn a_picture_never_replaces_another_file_of_the_call() {
+fn no_written_file_replaces_another_file_of_the_call() {
     const TEXT: &str = "system: kept\ncpus: [0]\ntasks:\n  - {name: t, period: 1ms, wcet: 100us}\n";
     let path = file("kept", TEXT);
     let other = path.with_extension("svg");
-    let (own, other) = (path.to_str().unwrap(), other.to_str().unwrap());
-    for pictures in [["--html", own, "--svg", other], ["--html", other, "--svg", other], ["-o", other, "--svg", other]]
-    {
-        for verb in ["plan", "check"].into_iter().filter(|verb| *verb == "plan" || pictures[0] != "-o") {
-            let output =
-                Command::new(env!("CARGO_BIN_EXE_macrotick")).arg(verb).args(pictures).arg(own).output().unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{verb} {pictures:?}: {said}");
-            assert!(said.contains("is given twice"), "{said}");
-            assert!(!std::path::Path::new(other).exists());
-            assert_eq!(std::fs::read_to_string(own).unwrap(), TEXT);
-        }
+    let link = path.with_extension("link");
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let [own, other, link] = [&path, &other, &link].map(|path| path.to_str().unwrap());
+    let twice = "is given twice";
+    let refused: [(&[&str], &str); 8] = [
+        (&["check", own, "--html", own, "--svg", other], twice),
+        (&["check", own, "--html", other, "--svg", other], twice),
+        (&["plan", own, "--html", own, "--svg", other], twice),
+        (&["plan", own, "-o", other, "--svg", other], twice),
+        (&["plan", own, "-o", own], twice),
+        (&["plan", own, "-o", link], twice),
+        (&["observe", own, "-o", own], twice),
+        (&["plan", own, "--svg", "-"], "`-` is no file here"),
+    ];
+    for (arguments, reason) in refused {
+        let output = Command::new(env!("CARGO_BIN_EXE_macrotick")).args(arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(reason), "{said}");
+        assert!(!std::path::Path::new(other).exists());
+        assert_eq!(std::fs::read_to_string(own).unwrap(), TEXT);
+    }
+    // The new plan of a change may replace the former one.
+    let plan = path.with_extension("json");
+    let plan = plan.to_str().unwrap();
+    for arguments in [&["plan", own, "-o", plan][..], &["plan", own, "--from", plan, "-o", plan]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_macrotick")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }

@@ -4,14 +4,16 @@ use macrotick_report::output;
 
 use crate::args::CheckArgs;
 use crate::error::CliError;
+use crate::files::Files;
 use crate::input::{description_from, plan_from};
 use crate::verbs::capture;
-use crate::verbs::plan::{distinct, draw, period_advice};
+use crate::verbs::plan::{draw, period_advice};
 use crate::Outcome;
 
 /// Judges a plan, or a capture against it.
 pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {
-    distinct(&args.pictures, args.against.as_deref().into_iter().chain([args.input.as_path()]))?;
+    let read = [&args.against, &args.capture].into_iter().flatten().chain([&args.input]);
+    Files::default().reads(read).writes(args.pictures.files()).check()?;
     let plan = plan_from(&args.input)?;
     if let Some(path) = &args.capture {
         return capture::judge(&plan, path, &args.of_capture, args.json);

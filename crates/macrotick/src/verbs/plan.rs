@@ -1,7 +1,5 @@
 //! `macrotick plan`
 
-use std::path::{Path, PathBuf};
-
 use macrotick_analysis::servers::{self, Host};
 use macrotick_check::Verdict;
 use macrotick_model::timeline::{outline, timeline};
@@ -12,14 +10,16 @@ use macrotick_report::{output, timetable_page, timetable_picture, write_text};
 use super::tell_verdict;
 use crate::args::{PictureArgs, PlanArgs};
 use crate::error::CliError;
+use crate::files::Files;
 use crate::input::{description_from, former_plan, planned, planned_from};
 use crate::summary::{moved, served, summary, Served};
 use crate::Outcome;
 
 /// Plans a description. The judge decides whether the plan is feasible.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
-    let others = [args.output.as_deref(), args.from.as_deref()];
-    distinct(&args.pictures, others.into_iter().flatten().chain([args.system.as_path()]))?;
+    // The new plan may replace the former one, which is read before. Pictures may not.
+    Files::default().reads([&args.system]).writes(&args.output).writes(args.pictures.files()).check()?;
+    Files::default().reads(&args.from).writes(args.pictures.files()).check()?;
     let system = description_from(&args.system)?;
     let former = args.from.as_deref().map(former_plan).transpose()?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
@@ -54,19 +54,6 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     network_advice(&plan).iter().for_each(|advice| output::tell(advice.to_string().trim_end()));
     period_advice(&plan);
     Ok(Outcome::Done)
-}
-
-/// Refuses pictures at the path of another file of the call, before anything is read or written.
-pub fn distinct<'a>(pictures: &'a PictureArgs, others: impl Iterator<Item = &'a Path>) -> Result<(), CliError> {
-    let resolved = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.into());
-    let mut seen: Vec<PathBuf> = others.map(resolved).collect();
-    for path in [&pictures.html, &pictures.svg].into_iter().flatten() {
-        if seen.contains(&resolved(path)) {
-            return Err(CliError::SameFile { path: path.clone() });
-        }
-        seen.push(resolved(path));
-    }
-    Ok(())
 }
 
 /// Writes the pictures of a plan, also of one that the judge refuses: it shows where the plan breaks a rule.

@@ -8,6 +8,7 @@ use macrotick_report::table::Table;
 use macrotick_report::{output, write_text};
 
 use crate::error::CliError;
+use crate::files::Files;
 use crate::probe_args::{ProbeArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
 use crate::verbs::report::terminal_width;
 use crate::Outcome;
@@ -32,6 +33,7 @@ fn serve(args: &ProbeServeArgs, stop: &Arc<Stop>) -> Result<Outcome, CliError> {
 }
 
 fn run(args: &ProbeRunArgs, stop: &Arc<Stop>) -> Result<Outcome, CliError> {
+    Files::default().writes([&args.output, &args.csv].into_iter().flatten()).check()?;
     let unknown = |source| CliError::NoServer { name: args.destination().to_owned(), source };
     let options = args.options().map_err(unknown)?;
     let finished = macrotick_probe::run(&options, stop)?;
