@@ -6,14 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use macrotick_model::{Chain, Duration, SplitMix64};
+use macrotick_model::{Chain, Duration, Group, SplitMix64};
 
 use crate::assign::{capacity, within_all_cpus};
 use crate::demand::Demand;
 use crate::error::{Bound, PlanError};
 use crate::folded::Problem;
 use crate::packing::{self, Packed};
-use crate::LEAST_WINDOW;
+use crate::{reserve, LEAST_WINDOW};
 
 /// The most steps of the search for an interval with too much demand.
 const STEPS: usize = 4_000_000;
@@ -37,18 +37,25 @@ pub enum Refutation {
     },
     /// No assignment of tasks to CPUs leaves each CPU enough time.
     #[error(
-        "{} cannot be divided among {cpus} CPUs so that each needs at most {capacity} of every {cycle}",
-        list(.tasks)
+        "{} {} at most {capacity} of every {cycle}{}",
+        list(.tasks),
+        match .tasks.len() {
+            1 => format!("fits on none of {cpus} CPUs, which give"),
+            _ => format!("cannot be divided among {cpus} CPUs so that each needs"),
+        },
+        if .groups.is_empty() { String::new() } else { format!(", with the budgets of {} included", list(.groups)) }
     )]
     Packing {
         /// Tasks that alone cannot be divided.
         tasks: Vec<String>,
         /// The number of CPUs.
         cpus: usize,
-        /// The time that windows and leads can take on each CPU.
+        /// The time that windows and leads can take on each CPU, together with the budgets there.
         capacity: Duration,
         /// The cycle.
         cycle: Duration,
+        /// The groups with budgets.
+        groups: Vec<String>,
     },
     /// The jobs with release and deadline in an interval need more than the CPUs can give there.
     #[error(
@@ -404,24 +411,32 @@ fn synced(problem: &Problem, from: Duration, to: Duration) -> Duration {
     before(to) - before(from)
 }
 
-/// Proves that the tasks cannot be divided among the CPUs. A task that may migrate can be divided.
+/// Proves that the tasks cannot be divided among the CPUs, beside the budgets there. A task that may migrate can be
+/// divided.
 fn packing(problem: &Problem) -> Option<Refutation> {
-    let (cpus, capacity) = (problem.system.cpus.len(), capacity(problem.system.sync(), problem.cycle));
+    let (system, cycle) = (problem.system, problem.cycle);
+    let (cpus, capacity) = (system.cpus.len(), capacity(system.sync(), cycle));
     if cpus == 1 || problem.demands.iter().any(|demand| demand.migrate) {
         return None;
     }
-    let sizes: Vec<i64> = problem.demands.iter().map(|demand| demand.per_cycle(problem.cycle).as_nanos()).collect();
-    let needed: i64 = sizes.iter().sum();
-    let all = capacity.as_nanos() * cpus as i64;
-    // An overload of all CPUs has its own error. With much room, there is a packing, and the search finds it.
-    let largest = sizes.iter().max().copied().unwrap_or(0);
-    if needed > all || needed + largest * cpus as i64 <= all {
+    // The kernel counts leads in nanoseconds.
+    let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
+    let size = |demand: &Demand| {
+        let lead = if demand.is_pool() { Duration::ZERO } else { lead };
+        ((demand.wcet + lead) * (cycle / demand.period)).as_nanos()
+    };
+    let sizes: Vec<i64> = problem.demands.iter().map(size).collect();
+    let room = |cpu: &u32| capacity.min(reserve::beside_budgets(system, *cpu, cycle)).as_nanos();
+    let room: Vec<i64> = system.cpus.iter().map(room).collect();
+    // With much room everywhere, there is a packing, and the search finds it.
+    let (needed, largest) = (sizes.iter().sum::<i64>(), sizes.iter().max().copied().unwrap_or(0));
+    let least = room.iter().min().copied().unwrap_or(0);
+    if needed + largest * cpus as i64 <= least * cpus as i64 {
         return None;
     }
     let impossible = |tasks: &[usize]| {
         let sizes: Vec<i64> = tasks.iter().map(|&task| sizes[task]).collect();
         let allowed: Vec<Option<usize>> = tasks.iter().map(|&task| only_cpu(problem, &problem.demands[task])).collect();
-        let room = vec![capacity.as_nanos(); cpus];
         packing::pack(&sizes, &allowed, &room, &mut SplitMix64::new(1)) == Packed::Impossible
     };
     let mut tasks: Vec<usize> = (0..sizes.len()).collect();
@@ -438,7 +453,9 @@ fn packing(problem: &Problem) -> Option<Refutation> {
     }
     tasks.sort_unstable();
     let tasks = tasks.into_iter().map(|task| problem.demands[task].name.clone()).collect();
-    Some(Refutation::Packing { tasks, cpus, capacity, cycle: problem.cycle })
+    let has_budget = |group: &&Group| group.budget.is_some() && system.cpus.iter().any(|cpu| group.cpus.contains(cpu));
+    let groups = system.servers().filter(has_budget).map(|group| group.name.clone()).collect();
+    Some(Refutation::Packing { tasks, cpus, capacity, cycle, groups })
 }
 
 /// Returns the words about leads.

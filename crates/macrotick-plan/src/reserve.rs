@@ -163,6 +163,16 @@ fn least_busy(system: &System, cycle: Duration, cpu: u32) -> Duration {
     tasks.chain(pools).sum()
 }
 
+/// Returns the longest time that windows and leads of a CPU can take in a cycle beside its budgets.
+pub(crate) fn beside_budgets(system: &System, cpu: u32, cycle: Duration) -> Duration {
+    let budgets = room::budget(system, cpu);
+    if budgets == Duration::ZERO {
+        return cycle;
+    }
+    let free = (MOST - parts(budgets, system.server_period)).max(0);
+    Duration::from_nanos((i128::from(cycle.as_nanos()) * free / PARTS) as i64)
+}
+
 fn refute_budgets(system: &System, busy: Duration, cycle: Duration, cpu: u32) -> Option<Refutation> {
     let groups = system.servers().filter(|group| group.cpus.contains(&cpu) && group.budget.is_some());
     let budgets = room::budget(system, cpu);

@@ -111,6 +111,25 @@ pub enum GateError {
         /// The length of a sync window.
         length: Duration,
     },
+    /// The windows of a thread that opens gates do not fit on its CPU.
+    #[error(
+        "interface `{interface}`: the threads that open gates on CPU {cpu} need {gates} of every {cycle} beside {windows} \
+         of windows and leads, but together they can have at most {most}"
+    )]
+    Thread {
+        /// The interface.
+        interface: String,
+        /// The CPU.
+        cpu: u32,
+        /// The time of the threads in a cycle.
+        gates: Duration,
+        /// The time of the other windows there, leads included.
+        windows: Duration,
+        /// The most time for both.
+        most: Duration,
+        /// The cycle.
+        cycle: Duration,
+    },
     /// A gate list repeats after a longer time than the kernel can count.
     #[error(
         "the gates of interface `{interface}` repeat after {cycle}, but the kernel allows at most {}",
@@ -163,6 +182,10 @@ impl GateError {
                 };
                 Some(format!("network.slots[{}]", network.slots.iter().position(is_it)?))
             }
+            GateError::Thread { interface, .. } => {
+                let index = network.interfaces.iter().position(|one| one.name == *interface)?;
+                Some(format!("network.interfaces[{index}].lead"))
+            }
             GateError::Sync { interface, .. }
             | GateError::Cycle { interface, .. }
             | GateError::Entries { interface, .. } => {
@@ -185,6 +208,7 @@ impl GateError {
             GateError::Express { .. } => "let other frames be ready outside the windows of the sender",
             GateError::Slot { .. } => "set another `offset`, or shorter slots",
             GateError::Sync { .. } => "set a longer `length` of `clock: {tai: ...}`",
+            GateError::Thread { .. } => "set a shorter `lead`, or another `cpu` of the interface",
             GateError::Cycle { .. } => "choose periods with a shorter common multiple",
             GateError::Entries { .. } => "choose longer periods, or offsets with which the frames repeat earlier",
         };

@@ -87,6 +87,7 @@ fn synthesis(plan: &mut Plan, network: &Network) -> Result<(), GateError> {
             Some(Gates::Planned) => lists.push(list::list(network, interface, placed.circle(&interface.name))?),
         }
     }
+    thread::check(plan, &placed.threads)?;
     plan.gates = lists;
     thread::add(plan, placed.threads);
     Ok(())

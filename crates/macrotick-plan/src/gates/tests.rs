@@ -481,3 +481,31 @@ fn guarded(plan: &Plan, longest: Duration, all: &[(Duration, Duration, Vec<Strin
         assert_eq!(ends.iter().find(after_own), None, "{seed}: {open:?} at {start}");
     }
 }
+
+#[test]
+fn gate_threads_leave_the_kernel_its_time() {
+    let text = |lead: &str| {
+        format!(
+            "system: s
+macrotick: 50us
+tasks:
+  - {{name: s, period: 2ms, wcet: 1800us, namespace: left}}
+namespaces:
+  - {{name: left, address: 10.0.0.1/24}}
+network:
+  classes:
+    - {{name: high, priority: 6}}
+    - {{name: rest}}
+  interfaces:
+    - {{name: left, namespace: left, speed: 1Gb/s, gates: planned, lead: {lead}}}
+  flows:
+    - {{name: f, from: s, via: [left], size: 64B, class: high, deadline: 1ms}}
+"
+        )
+    };
+    planned(&text("40us"));
+    let told =
+        "interface `left`: the threads that open gates on CPU 0 need 150us of every 2ms beside 1800us of windows \
+                and leads, but together they can have at most 1900us";
+    assert_eq!(refused(&text("95us")), ("network.interfaces[0].lead".into(), told.into()));
+}
