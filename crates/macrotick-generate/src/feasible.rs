@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_systems_have_their_load() {
+    fn a_full_system_has_its_load() {
         for kind in HARD {
             for (permille, seed) in [1000, 990, 986].into_iter().flat_map(|load| (0..20).map(move |seed| (load, seed)))
             {
@@ -139,7 +139,8 @@ mod tests {
                 assert_eq!(system.problems(), [""; 0]);
                 let share = |task: &Task| task.wcet.as_nanos() as f64 / task.period.as_nanos() as f64;
                 let load = system.tasks.iter().map(share).sum::<f64>() * 1000.0 / (SHORTEST_PERIOD - SYNC) as f64;
-                assert!((load - f64::from(permille) / 1000.0).abs() < 0.002, "{kind:?}, {seed}: {load}");
+                // The shortest windows are not cut further.
+                assert!((load - f64::from(permille) / 1000.0).abs() < 0.005, "{kind:?}, {seed}: {load}");
                 assert!((6..=800).contains(&system.tasks.len()), "{kind:?}: {} tasks", system.tasks.len());
             }
         }
