@@ -103,6 +103,17 @@ fn isolation(names: &mut Names) {
             names.set("isolation.alarms.beyond", down(moved("alarms"), -2));
         }
     }
+    // Both containers of a set have a number.
+    names.set("isolation.sets", isolation.all("misses", |case| case.starts_with("low-hi ")).len() as f64 / 2.0);
+    // Two rows have no attack: the container alone, and the only one of its pool.
+    names.set(
+        "isolation.attacks",
+        isolation.all("worst response", |case| case.ends_with(", TimerShield on")).len() as f64 - 2.0,
+    );
+    let any =
+        "worst response of the critical container, under any attack beyond that without, TimerShield on, settings of \
+               the host held";
+    names.set("isolation.attacks.worst", isolation.one(any, "aim"));
     for (name, case) in [("lead", "udp, DS, TimerShield, lead"), ("fifo", "udp, FIFO, pristine")] {
         names.set(format!("isolation.{name}.mean"), isolation.one("mean latency", case));
         names.set(format!("isolation.{name}.max"), isolation.one("most latency", case));
