@@ -218,17 +218,19 @@ EXPORT int sched_getscheduler(pid_t tid)
 	return get_scheduler(tid);
 }
 
-/* glibc has these two since 2.41. */
-EXPORT int sched_setattr(pid_t tid, void *attr, unsigned int flags)
+/* glibc has these two since 2.41, and declares them like this. */
+struct sched_attr;
+
+EXPORT int sched_setattr(pid_t tid, struct sched_attr *attr, unsigned int flags)
 {
 	find_libc();
-	return set_attr(tid, attr, flags);
+	return set_attr(tid, (void *)attr, flags);
 }
 
-EXPORT int sched_getattr(pid_t tid, void *attr, unsigned int size, unsigned int flags)
+EXPORT int sched_getattr(pid_t tid, struct sched_attr *attr, unsigned int size, unsigned int flags)
 {
 	find_libc();
-	return get_attr(tid, attr, size, flags);
+	return get_attr(tid, (void *)attr, size, flags);
 }
 
 /* Programs call by number if libc lacks a call: rt-app, chrt, cyclictest. */
