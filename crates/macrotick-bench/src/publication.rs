@@ -82,7 +82,8 @@ fn is_published_by_a_process(root: &Path, experiment: &Experiment) -> Result<boo
 
     output::tell(format_args!("{name}: begins; log in {}", path.display()));
     let begin = Instant::now();
-    let program = std::env::current_exe().unwrap_or_default();
+    let program =
+        std::env::current_exe().map_err(|source| BenchError::Read { path: "/proc/self/exe".into(), source })?;
     let mut command = Command::new(&program);
     command.args([name, "--publish"]).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     let status = command.status().map_err(|source| BenchError::Process { program, source })?;

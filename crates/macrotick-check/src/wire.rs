@@ -302,8 +302,7 @@ mod tests {
     fn too_many_frames_are_compared_in_pairs() {
         let flows = [flow("x", 0, 10_007), flow("y", 1, 999_983), flow("z", 1, 1_000_003)];
         let courses = [course(0, 0), course(11, 1), course(22, 1)];
-        let visits: Vec<Visit> = Vec::new();
-        assert!(meetings(&visits).is_empty());
+        assert!(meetings(&[]).is_empty());
         // Periods without a common divisor meet sooner or later.
         assert!(!told(&flows, &courses).is_empty());
     }

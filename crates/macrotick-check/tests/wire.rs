@@ -53,7 +53,7 @@ fn a_frame_that_starts_a_nanosecond_too_soon_is_refused() {
     }
 }
 
-/// Two networks with one plan each: a proof of the planner must never meet a plan.
+/// The star has one route for each flow, so its plans are the starts of the flows at their senders.
 #[test]
 fn nothing_that_has_a_plan_is_proved_impossible() {
     let wire = star();
@@ -72,7 +72,6 @@ fn nothing_that_has_a_plan_is_proved_impossible() {
         match plan(&wire, &flows) {
             Ok(courses) => assert_eq!(judge_wire(&wire, &flows, &courses), [], "{seed}"),
             Err(error) => {
-                // Every plan of two switches in a row without waiting is one start for each flow.
                 let has_plan = starts(&wire, &flows).is_some();
                 assert!(!has_plan, "{seed}: {error}, but there is a plan");
                 proofs += usize::from(error.is_proof());

@@ -426,7 +426,7 @@ fn packing(problem: &Problem) -> Option<Refutation> {
         ((demand.wcet + lead) * (cycle / demand.period)).as_nanos()
     };
     let sizes: Vec<i64> = problem.demands.iter().map(size).collect();
-    let room = |cpu: &u32| capacity.min(reserve::beside_budgets(system, *cpu, cycle)).as_nanos();
+    let room = |cpu: &u32| reserve::room_for_windows(system, *cpu, cycle).as_nanos();
     let room: Vec<i64> = system.cpus.iter().map(room).collect();
     // With much room everywhere, there is a packing, and the search finds it.
     let (needed, largest) = (sizes.iter().sum::<i64>(), sizes.iter().max().copied().unwrap_or(0));

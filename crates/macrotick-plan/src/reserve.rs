@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use macrotick_model::{CpuSet, CpuTable, Duration, Supply, System};
 
+use crate::assign::capacity;
 use crate::error::PlanError;
 use crate::refute::Refutation;
 use crate::{room, CAP_PERMILLE};
@@ -163,14 +164,15 @@ fn least_busy(system: &System, cycle: Duration, cpu: u32) -> Duration {
     tasks.chain(pools).sum()
 }
 
-/// Returns the longest time that windows and leads of a CPU can take in a cycle beside its budgets.
-pub(crate) fn beside_budgets(system: &System, cpu: u32, cycle: Duration) -> Duration {
+/// Returns the longest time that windows and leads of a CPU can take in a cycle, beside sync windows and its budgets.
+pub(crate) fn room_for_windows(system: &System, cpu: u32, cycle: Duration) -> Duration {
     let budgets = room::budget(system, cpu);
+    let capacity = capacity(system.sync(), cycle);
     if budgets == Duration::ZERO {
-        return cycle;
+        return capacity;
     }
     let free = (MOST - parts(budgets, system.server_period)).max(0);
-    Duration::from_nanos((i128::from(cycle.as_nanos()) * free / PARTS) as i64)
+    capacity.min(Duration::from_nanos((i128::from(cycle.as_nanos()) * free / PARTS) as i64))
 }
 
 fn refute_budgets(system: &System, busy: Duration, cycle: Duration, cpu: u32) -> Option<Refutation> {
@@ -205,10 +207,14 @@ fn refute_reservations(system: &System, busy: Duration, cycle: Duration, cpu: u3
 /// It counts as the kernel does: windows and budgets are rounded up to parts of 1024, and 95 % of the rest is available
 /// (`macrotick_dl_capacity()`, `__dl_overflow()`). An open budget counts as zero.
 fn free(system: &System, tables: &[CpuTable], cycle: Duration, cpu: u32) -> i128 {
+    beside(system, busy(system, tables, cpu), cycle, cpu)
+}
+
+/// Returns the time that the windows of a CPU take in a cycle, with their leads.
+pub(crate) fn busy(system: &System, tables: &[CpuTable], cpu: u32) -> Duration {
     let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     let windows = tables.iter().filter(|table| table.cpu == cpu).flat_map(|table| &table.windows);
-    let busy = windows.map(|window| window.length + if window.activate { lead } else { Duration::ZERO }).sum();
-    beside(system, busy, cycle, cpu)
+    windows.map(|window| window.length + if window.activate { lead } else { Duration::ZERO }).sum()
 }
 
 /// Returns the same beside windows and leads of this time.

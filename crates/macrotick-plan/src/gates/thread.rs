@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use macrotick_model::{CpuTable, Duration, Group, GroupThread, Interface, Plan, PoolOrder, System, Window, Windows};
 
 use super::GateError;
-use crate::assign::capacity;
 use crate::demand::round_up;
-use crate::reserve::beside_budgets;
+use crate::reserve::{busy, room_for_windows};
 use crate::MIN_WINDOW;
 
 /// The time after the start of an interval in which the thread sends the frames that wait. In the lab, a frame takes at
@@ -108,14 +107,11 @@ impl Threads {
 /// Checks that the windows of the threads leave each CPU the time that the kernel keeps from windows.
 pub(super) fn check(plan: &Plan, threads: &Threads) -> Result<(), GateError> {
     let cycle = plan.cycle;
-    let lead = plan.system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     for (interface, thread) in &threads.threads {
         let of = |thread: &Thread| joined(thread.windows.clone(), cycle).iter().map(|(from, to)| *to - *from).sum();
         let gates: Duration = threads.threads.values().filter(|other| other.cpu == thread.cpu).map(of).sum();
-        let table = plan.tables.iter().filter(|table| table.cpu == thread.cpu).flat_map(|table| &table.windows);
-        let windows: Duration =
-            table.map(|window| window.length + if window.activate { lead } else { Duration::ZERO }).sum();
-        let most = capacity(plan.system.sync(), cycle).min(beside_budgets(&plan.system, thread.cpu, cycle));
+        let windows = busy(&plan.system, &plan.tables, thread.cpu);
+        let most = room_for_windows(&plan.system, thread.cpu, cycle);
         if gates > Duration::ZERO && windows + gates > most {
             return Err(GateError::Thread {
                 interface: interface.clone(),

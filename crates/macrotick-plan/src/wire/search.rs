@@ -69,51 +69,53 @@ impl<'a> Search<'a> {
         let mut waiting = VecDeque::from(order);
         let mut rounds = ROUNDS * self.flows.len();
         while let Some(number) = waiting.pop_front() {
-            let Err(error) = self.place(number) else { continue };
-            if rounds == 0 || clock.is_over() {
-                return Err(error);
+            if self.is_placed(number) {
+                continue;
             }
+            let ejected = if rounds == 0 || clock.is_over() { None } else { self.eject_for(number) };
+            waiting.extend(ejected.ok_or_else(|| self.not_found(number))?);
             rounds -= 1;
-            for other in self.eject_for(number, error)? {
-                waiting.push_back(other);
-            }
         }
         Ok(())
     }
 
-    /// Returns the routes of a flow: the shortest, then others, as far as the deadline allows.
-    fn ways(&mut self, number: usize, detours: usize) -> Vec<Way> {
-        let flow = &self.flows[number];
-        let lines = &self.lines;
-        let load = |link: usize| lines[link].load();
-        let Some(shortest) = self.routes.shortest(flow.from, flow.to, &load) else { return Vec::new() };
-        let others = match detours {
-            0 => Vec::new(),
-            most => self.routes.detours(&shortest, flow.to, most, &load),
-        };
-        let way = |route: Vec<usize>| {
-            let (hops, arrived) = hops(self.wire, flow, &route);
-            Some(Way { hops, range: range(flow, arrived)? })
-        };
-        let ways: Vec<Way> = std::iter::once(shortest).chain(others).filter_map(way).collect();
-        for hop in ways.iter().flat_map(|way| &way.hops) {
-            self.lines[hop.link].fold(flow.period);
-        }
-        ways
-    }
-
     /// Places a flow where all links are free.
     pub fn place(&mut self, number: usize) -> Result<(), WireError> {
-        let flow = &self.flows[number];
-        for detours in [0, DETOURS] {
-            for way in self.ways(number, detours).iter().skip(usize::from(detours > 0)) {
-                if let Some(start) = earliest(&self.lines, flow.period, &way.hops, way.range) {
-                    self.take(number, start, &way.hops);
-                    return Ok(());
-                }
-            }
+        match self.is_placed(number) {
+            true => Ok(()),
+            false => Err(self.not_found(number)),
         }
-        Err(self.not_found(number))
+    }
+
+    fn is_placed(&mut self, number: usize) -> bool {
+        let Some(shortest) = self.shortest(number) else { return false };
+        self.fits(number, &shortest) || self.detours(number, &shortest).iter().any(|route| self.fits(number, route))
+    }
+
+    /// Places a flow on a route, if all links are free.
+    fn fits(&mut self, number: usize, route: &[usize]) -> bool {
+        let Some(way) = self.way(number, route) else { return false };
+        let start = earliest(&self.lines, self.flows[number].period, &way.hops, way.range);
+        start.inspect(|start| self.take(number, *start, &way.hops)).is_some()
+    }
+
+    fn shortest(&mut self, number: usize) -> Option<Vec<usize>> {
+        let (flow, lines) = (&self.flows[number], &self.lines);
+        self.routes.shortest(flow.from, flow.to, &|link| lines[link].load())
+    }
+
+    fn detours(&mut self, number: usize, shortest: &[usize]) -> Vec<Vec<usize>> {
+        let (flow, lines) = (&self.flows[number], &self.lines);
+        self.routes.detours(shortest, flow.to, DETOURS, &|link| lines[link].load())
+    }
+
+    /// Returns a route with its instants, if the deadline allows it. Its links have the fold of the period then.
+    fn way(&mut self, number: usize, route: &[usize]) -> Option<Way> {
+        let flow = &self.flows[number];
+        let (hops, arrived) = hops(self.wire, flow, route);
+        let range = range(flow, arrived)?;
+        hops.iter().for_each(|hop| self.lines[hop.link].fold(flow.period));
+        Some(Way { hops, range })
     }
 
     fn not_found(&mut self, number: usize) -> WireError {
@@ -144,11 +146,14 @@ impl<'a> Search<'a> {
         self.courses[number] = Some(Course { hops });
     }
 
-    /// Places a flow where the flows in the way were ejected least often, and returns those.
-    fn eject_for(&mut self, number: usize, error: WireError) -> Result<BTreeSet<usize>, WireError> {
+    /// Places a flow where the flows in the way were ejected least often, and returns those. `None` without a route.
+    fn eject_for(&mut self, number: usize) -> Option<BTreeSet<usize>> {
         let every = self.flows[number].period;
         let mut best: Option<(u64, Duration, usize, BTreeSet<usize>)> = None;
-        let ways = self.ways(number, DETOURS);
+        let shortest = self.shortest(number)?;
+        let others = self.detours(number, &shortest);
+        let routes = std::iter::once(&shortest).chain(&others);
+        let ways: Vec<Way> = routes.filter_map(|route| self.way(number, route)).collect();
         for (index, way) in ways.iter().enumerate() {
             let (first, last) = way.range;
             let span = (last - first).as_nanos() as u64 + 1;
@@ -162,13 +167,13 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let (_, start, index, others) = best.ok_or(error)?;
+        let (_, start, index, others) = best?;
         for &other in &others {
             self.ejected[other] += 1;
             let course = self.courses[other].take().expect("a flow in the way is placed");
             course.hops.iter().for_each(|(link, _)| self.lines[*link].release(other));
         }
         self.take(number, start, &ways[index].hops);
-        Ok(others)
+        Some(others)
     }
 }
