@@ -149,18 +149,19 @@ fn what_is_impossible_is_proved() {
     assert_eq!(refused(&[flow("x", (0, 2), 100), fast(30)]), told);
 }
 
-/// Two frames of 9.92 us and one of 20 us in between fit into 40 us in one way only.
+/// On the last link, `y` has one place and `x` takes the first free one. Both gaps are then too short for `long`, so `x`
+/// has to leave.
 #[test]
 fn a_flow_takes_the_place_of_others() {
     let wire = star();
-    let long =
-        WireFlow { size: Size::from_bytes(2450), ready: Some(Duration::from_micros(10)), ..flow("long", (0, 2), 40) };
-    let at = |name: &str, from, ready| WireFlow {
+    let at = |name: &str, ready, deadline| WireFlow {
         ready: Some(Duration::from_micros(ready)),
-        deadline: Duration::from_micros(60),
-        ..flow(name, (from, 2), 40)
+        deadline: Duration::from_micros(deadline),
+        ..flow(name, (1, 2), 46)
     };
-    let flows = [at("x", 1, 0), at("y", 1, 0), WireFlow { deadline: Duration::from_micros(60), ..long }];
+    let long =
+        WireFlow { size: Size::from_bytes(2450), deadline: Duration::from_micros(90), ..flow("long", (0, 2), 46) };
+    let flows = [at("y", 20, 22), at("x", 0, 60), long];
     let courses = plan(&wire, &flows).unwrap();
     assert_eq!(judge_wire(&wire, &flows, &courses), []);
 }
