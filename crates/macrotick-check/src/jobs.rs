@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_model::{Duration, Plan, Task, Window};
+use macrotick_model::{CpuSet, Duration, Plan, Task, Window};
 
 use crate::{TaskVerdict, Violation};
 
@@ -56,7 +56,7 @@ pub(crate) fn by_task(plan: &Plan) -> BTreeMap<&str, Served<'_>> {
 /// The table repeats, so the walk goes once around the cycle from the first ACTIVATE.
 pub(crate) fn replay(plan: &Plan, task: &Task, served: &[(u32, &Window)], violations: &mut Vec<Violation>) -> Vec<Job> {
     let name = || task.name.clone();
-    let windows = windows_of(task, served, violations);
+    let windows = windows_of(plan, task, served, violations);
     if windows.is_empty() {
         violations.push(Violation::NoWindow { task: name() });
         return Vec::new();
@@ -103,13 +103,31 @@ pub(crate) fn replay(plan: &Plan, task: &Task, served: &[(u32, &Window)], violat
     jobs
 }
 
+/// Returns the CPUs of something with this CPU and this host, each if it is given. The set is empty for any CPU.
+pub(crate) fn allowed(plan: &Plan, cpu: Option<u32>, host: Option<&String>) -> CpuSet {
+    let host = || plan.system.hosts.iter().find(|other| Some(&other.name) == host);
+    match cpu {
+        Some(cpu) => CpuSet::from_iter([cpu]),
+        None => host().into_iter().flat_map(|host| host.cpus.iter().copied()).collect(),
+    }
+}
+
 /// Returns the windows of the task in order of time, and reports errors of their CPUs.
-fn windows_of<'a>(task: &Task, served: &[(u32, &'a Window)], violations: &mut Vec<Violation>) -> Vec<&'a Window> {
+fn windows_of<'a>(
+    plan: &Plan,
+    task: &Task,
+    served: &[(u32, &'a Window)],
+    violations: &mut Vec<Violation>,
+) -> Vec<&'a Window> {
     let mut cpus: Vec<u32> = served.iter().map(|(cpu, _)| *cpu).collect();
     cpus.dedup();
+    let allowed = match task.cpus.is_empty() {
+        true => allowed(plan, task.cpu, task.host.as_ref()),
+        false => task.cpus.clone(),
+    };
     for (index, &cpu) in cpus.iter().enumerate() {
-        if let Some(pinned) = task.cpu.filter(|&pinned| pinned != cpu) {
-            violations.push(Violation::WrongCpu { task: task.name.clone(), cpu, pinned });
+        if !allowed.is_empty() && !allowed.contains(cpu) {
+            violations.push(Violation::WrongCpu { task: task.name.clone(), cpu, allowed: allowed.clone() });
         }
         if index > 0 && !task.migrate {
             violations.push(Violation::Migrates { task: task.name.clone(), cpu, other: cpus[0] });

@@ -2,7 +2,7 @@
 
 use macrotick_model::{Duration, Plan, Pool, Window};
 
-use crate::jobs::LEAST_WINDOW;
+use crate::jobs::{allowed, LEAST_WINDOW};
 use crate::{PoolVerdict, Violation};
 
 /// Checks the windows of a pool: CPU, budget, and no flags of jobs.
@@ -17,7 +17,7 @@ pub(crate) fn judge(
         violations.push(Violation::PoolNoWindow { pool: name() });
         return None;
     };
-    places(pool, served, violations);
+    places(plan, pool, served, violations);
     for (cpu, window) in served.iter().filter(|(_, window)| window.activate || window.deadline) {
         violations.push(Violation::PoolFlags { pool: name(), cpu: *cpu, offset: window.offset });
     }
@@ -39,13 +39,14 @@ pub(crate) fn judge(
     })
 }
 
-fn places(pool: &Pool, served: &[(u32, &Window)], violations: &mut Vec<Violation>) {
+fn places(plan: &Plan, pool: &Pool, served: &[(u32, &Window)], violations: &mut Vec<Violation>) {
     let name = || pool.name.clone();
     let mut cpus: Vec<u32> = served.iter().map(|(cpu, _)| *cpu).collect();
     cpus.dedup();
+    let allowed = allowed(plan, pool.cpu, pool.host.as_ref());
     for (index, &cpu) in cpus.iter().enumerate() {
-        if let Some(pinned) = pool.cpu.filter(|&pinned| pinned != cpu) {
-            violations.push(Violation::PoolWrongCpu { pool: name(), cpu, pinned });
+        if !allowed.is_empty() && !allowed.contains(cpu) {
+            violations.push(Violation::PoolWrongCpu { pool: name(), cpu, allowed: allowed.clone() });
         }
         if index > 0 {
             violations.push(Violation::PoolMigrates { pool: name(), cpu, other: cpus[0] });

@@ -57,8 +57,8 @@ pub enum Violation {
     /// A job of a task that is not preemptible has another window after the one that ends at `end`. It starts at `next`
     /// on CPU `other`, and `next` may be beyond the cycle.
     Preempted { task: String, cpu: u32, end: Duration, other: u32, next: Duration },
-    /// A task has windows outside the CPU to which it is pinned.
-    WrongCpu { task: String, cpu: u32, pinned: u32 },
+    /// A task has windows on a CPU that it may not use.
+    WrongCpu { task: String, cpu: u32, allowed: CpuSet },
     /// A window of a task lies between a DEADLINE and the next ACTIVATE, or the task has no ACTIVATE.
     NoJob { task: String, offset: Duration },
     /// A job has no DEADLINE before the next ACTIVATE.
@@ -83,8 +83,8 @@ pub enum Violation {
     PoolNoWindow { pool: String },
     /// A pool has windows on two CPUs.
     PoolMigrates { pool: String, cpu: u32, other: u32 },
-    /// A pool has windows outside the CPU to which it is pinned.
-    PoolWrongCpu { pool: String, cpu: u32, pinned: u32 },
+    /// A pool has windows on a CPU that it may not use.
+    PoolWrongCpu { pool: String, cpu: u32, allowed: CpuSet },
     /// A window of a pool activates a job or has a deadline.
     PoolFlags { pool: String, cpu: u32, offset: Duration },
     /// A window of a pool ends before its threads run.
@@ -188,8 +188,11 @@ impl fmt::Display for Violation {
                 "task `{task}`: the window at {offset} on CPU {cpu} starts, including its lead, at {begin}. A window \
                  on CPU {other} ends later, at {end}"
             ),
-            WrongCpu { task, cpu, pinned } => {
-                write!(f, "task `{task}` is pinned to CPU {pinned}, but has windows on CPU {cpu}")
+            WrongCpu { task, cpu, allowed } if allowed.is_several() => {
+                write!(f, "task `{task}` may use the CPUs {allowed}, but has windows on CPU {cpu}")
+            }
+            WrongCpu { task, cpu, allowed } => {
+                write!(f, "task `{task}` is pinned to CPU {allowed}, but has windows on CPU {cpu}")
             }
             NoJob { task, offset } => write!(f, "task `{task}`: the window at {offset} belongs to no job"),
             NoDeadline { task, start } => write!(f, "task `{task}`: the job from {start} has no DEADLINE"),
@@ -228,8 +231,11 @@ impl fmt::Display for Violation {
             }
             PoolNoWindow { pool } => write!(f, "pool `{pool}` has no window"),
             PoolMigrates { pool, cpu, other } => write!(f, "pool `{pool}` has windows on CPU {cpu} and on CPU {other}"),
-            PoolWrongCpu { pool, cpu, pinned } => {
-                write!(f, "pool `{pool}` is pinned to CPU {pinned}, but has windows on CPU {cpu}")
+            PoolWrongCpu { pool, cpu, allowed } if allowed.is_several() => {
+                write!(f, "pool `{pool}` may use the CPUs {allowed}, but has windows on CPU {cpu}")
+            }
+            PoolWrongCpu { pool, cpu, allowed } => {
+                write!(f, "pool `{pool}` is pinned to CPU {allowed}, but has windows on CPU {cpu}")
             }
             PoolFlags { pool, cpu, offset } => {
                 write!(

@@ -9,6 +9,7 @@ use macrotick_analysis::assign;
 use macrotick_analysis::servers::Refusal;
 use macrotick_check::{against, check, Violation};
 use macrotick_generate::anything;
+use macrotick_model::{PartError, Plan};
 use macrotick_plan::{plan_within, Answer, Options, Solver};
 
 /// The number of each answer.
@@ -24,6 +25,29 @@ struct Answers {
 
 fn leaves_too_little(violation: &Violation) -> bool {
     matches!(violation, Violation::Demand { .. } | Violation::Groups { refusal: Refusal::CpuFull { .. } })
+}
+
+/// Returns the reasons why the part of a host is no feasible plan. `plan` is one.
+fn parts(plan: &Plan) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut windows = 0;
+    for host in &plan.system.hosts {
+        let part = match plan.part(Some(&host.name)) {
+            Ok(part) => part,
+            Err(PartError::Empty(_)) => continue,
+            Err(error) => panic!("{error}"),
+        };
+        windows += part.tables.iter().map(|table| table.windows.len()).sum::<usize>();
+        let problems = part.system.problems();
+        let violations = check(&part).violations;
+        let violations = violations.iter().filter(|violation| !leaves_too_little(violation)).map(ToString::to_string);
+        wrong.extend(problems.into_iter().chain(violations).map(|why| format!("host {}: {why}", host.name)));
+    }
+    let all = plan.tables.iter().map(|table| table.windows.len()).sum::<usize>();
+    if !plan.system.hosts.is_empty() && windows != all {
+        wrong.push(format!("the parts have {windows} windows, the plan {all}"));
+    }
+    wrong
 }
 
 /// Plans the systems of these seeds. The judge must accept every plan, and the plan must be of its description.
@@ -60,7 +84,9 @@ fn answers(seeds: std::ops::Range<u64>) -> Answers {
         } else {
             answers.planned += 1;
         }
-        if !verdict.is_feasible() {
+        if verdict.is_feasible() {
+            wrong.extend(parts(&plan).into_iter().map(|why| format!("seed {seed}: {why}\n{}", system.to_yaml())));
+        } else {
             wrong.push(format!("seed {seed}: {}\n{}", verdict.violations[0], system.to_yaml()));
         }
     }

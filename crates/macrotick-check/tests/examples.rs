@@ -68,6 +68,35 @@ fn a_task_that_fits_on_neither_cpu_has_half_of_each_job_on_both() {
 }
 
 #[test]
+fn a_value_is_on_the_other_host_before_its_task_begins() {
+    let plan = planned("examples/two-hosts.yaml");
+    let verdict = check(&plan);
+    assert!(verdict.is_feasible(), "{verdict}");
+    // The picture, the object and the motion are in one cycle, with the switch in between.
+    let chain = &verdict.chains[0];
+    assert!(chain.age.is_some_and(|age| age < Duration::from_millis(5)), "{:?}", chain.age);
+    let starts = |name: &str| plan.jobs(name)[0].nominal;
+    let found = plan.jobs("find")[0].deadline;
+    let interfaces = &plan.system.network.as_ref().unwrap().interfaces;
+    let delays: Duration = interfaces.iter().map(|interface| interface.path + interface.delay).sum();
+    assert!(starts("move") >= found + delays, "{} after {found}", starts("move"));
+    for host in ["camera", "arm"] {
+        let part = plan.part(Some(host)).unwrap();
+        assert_eq!(part.system.problems(), [""; 0]);
+        assert!(check(&part).is_feasible(), "{host}: {}", check(&part));
+    }
+
+    // Without the delays of the way, the task would begin earlier: the judge sees it.
+    let mut early = plan.clone();
+    let table = early.tables.iter_mut().find(|table| table.cpu == 2).unwrap();
+    let network = early.system.network.as_mut().unwrap();
+    network.interfaces[1].delay += Duration::from_micros(200);
+    assert!(table.windows.iter().any(|window| window.task == "move"));
+    let violations = check(&early).violations;
+    assert!(violations.iter().any(|violation| violation.to_string().contains("`target`")), "{violations:?}");
+}
+
+#[test]
 fn response_has_two_thousand_activations() {
     let plan = planned("bench/response.yaml");
     assert!(plan.system.experiment.duration / plan.system.tasks[0].period >= 2000);

@@ -5,7 +5,7 @@ mod common;
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
 use macrotick_fixtures::{self as fixtures, by_hand, described, ms, tables, us};
-use macrotick_model::{Chain, Clock, CpuTable, Duration, Group, Lead, Plan, Window};
+use macrotick_model::{Chain, Clock, CpuSet, CpuTable, Duration, Group, Lead, Plan, Window};
 use macrotick_plan::{plan, Solver};
 
 /// Makes a good plan of two CPUs with chains, phases and jobs of several windows. Every other seed has a lead.
@@ -657,7 +657,7 @@ fn a_pool_stays_on_its_cpu() {
         other.windows.insert(0, moved);
     });
     let migrates = Violation::PoolMigrates { pool: "pool".into(), cpu: 1, other: 0 };
-    let wrong = Violation::PoolWrongCpu { pool: "pool".into(), cpu: 0, pinned: 1 };
+    let wrong = Violation::PoolWrongCpu { pool: "pool".into(), cpu: 0, allowed: CpuSet::from_iter([1]) };
     assert!(violations.contains(&migrates) && violations.contains(&wrong), "{violations:?}");
 }
 

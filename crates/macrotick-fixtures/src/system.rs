@@ -19,7 +19,7 @@ pub fn described(text: &str) -> System {
 
 /// Returns a network namespace with this address and prefix length.
 pub fn namespace(name: &str, address: &str) -> Namespace {
-    Namespace { name: name.into(), address: address.into() }
+    Namespace { name: name.into(), address: address.into(), host: None }
 }
 
 /// Returns sync windows at this offset of each period.

@@ -1,5 +1,5 @@
-//! Small systems with all features at once: jitter, offsets, deadlines, pins, migration, `after`, chains, reservations,
-//! groups with budgets, tasks or windows, leads, sync windows, coarse grids.
+//! Small systems with all features at once: jitter, offsets, deadlines, pins, sets of CPUs, migration, hosts, `after`,
+//! chains, reservations, groups with budgets, tasks or windows, leads, sync windows, coarse grids.
 
 use macrotick_model::System;
 
@@ -19,6 +19,22 @@ pub fn anything(seed: u64) -> Option<System> {
 struct Served {
     name: String,
     period: i64,
+    host: Option<&'static str>,
+}
+
+/// The machine or the machines that a system is for.
+#[derive(Clone, Copy)]
+struct Machine {
+    cpus: i64,
+    /// The CPU from which on the CPUs belong to the second of two hosts.
+    second: Option<i64>,
+}
+
+impl Machine {
+    /// Returns the host of a CPU.
+    fn host(self, cpu: i64) -> Option<&'static str> {
+        Some(if cpu < self.second? { "one" } else { "two" })
+    }
 }
 
 fn description(random: &mut Random, seed: u64) -> String {
@@ -29,7 +45,14 @@ fn description(random: &mut Random, seed: u64) -> String {
     if random.chance(25) {
         text += random.one(&["lead: 6500ns\n", "lead: 20us\n", "lead: auto\n"]);
     }
-    if random.chance(15) {
+    let second = (cpus > 1 && random.chance(25)).then(|| random.between(1, cpus - 1));
+    let machine = Machine { cpus, second };
+    if let Some(second) = second {
+        let list = |range: std::ops::Range<i64>| range.map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(", ");
+        text += &format!("hosts:\n  - {{name: one, cpus: [{}]}}\n", list(0..second));
+        text += &format!("  - {{name: two, cpus: [{}]}}\n", list(second..cpus));
+    }
+    if second.is_some() || random.chance(15) {
         let length = random.one(&[100, 200, 500]);
         text += &format!("clock: {{tai: {{period: 10ms, length: {length}us, bound: 20us}}}}\n");
     }
@@ -43,7 +66,7 @@ fn description(random: &mut Random, seed: u64) -> String {
         let period = random.one(&PERIODS);
         // In microseconds, on the grid.
         let wcet = (period * 10 * load * share / sum / grid * grid).clamp(grid.max(10), period * 900 / grid * grid);
-        text += &task(random, index, (period, wcet, grid), cpus, &mut served);
+        text += &task(random, index, (period, wcet, grid), machine, &mut served);
     }
     text + &chains(random, &served) + &groups(random, cpus)
 }
@@ -52,10 +75,13 @@ fn task(
     random: &mut Random,
     index: usize,
     (period, wcet, grid): (i64, i64, i64),
-    cpus: i64,
+    machine: Machine,
     served: &mut Vec<Served>,
 ) -> String {
+    let cpus = machine.cpus;
     let mut keys = format!("name: t{index}, period: {period}ms, wcet: {wcet}us");
+    let cpu = random.below(cpus as u64) as i64;
+    let mut host = machine.host(cpu).filter(|_| random.chance(80));
     let mut deadline = period * 1000;
     if random.chance(30) {
         deadline = random.between(wcet, deadline) / grid * grid;
@@ -63,9 +89,10 @@ fn task(
     }
     if random.chance(10) {
         let supply = match random.chance(30) {
-            true => format!("{{deadline: {{cpus: [{}]}}}}", random.below(cpus as u64)),
+            true => format!("{{deadline: {{cpus: [{cpu}]}}}}"),
             false => "deadline".to_owned(),
         };
+        keys += &host.map_or(String::new(), |host| format!(", host: {host}"));
         return format!("  - {{{keys}, supply: {supply}}}\n");
     }
     match random.below(4) {
@@ -77,16 +104,27 @@ fn task(
         keys += &format!(", offset: {}us", random.between(0, period * 1000 - 1) / grid * grid);
     }
     if random.chance(20) {
-        keys += &format!(", cpu: {}", random.below(cpus as u64));
-    } else if cpus > 1 && random.chance(20) {
-        keys += ", migrate: true";
+        (host, keys) = (machine.host(cpu), keys + &format!(", cpu: {cpu}"));
+    } else {
+        let other = random.below(cpus as u64) as i64;
+        if cpu != other && random.chance(30) {
+            keys += &format!(", cpus: [{}, {}]", cpu.min(other), cpu.max(other));
+            host = machine.host(cpu).filter(|host| machine.host(other) == Some(*host));
+        } else if let Some(host) = host {
+            keys += &format!(", host: {host}");
+        }
+        if cpus > 1 && (machine.second.is_none() || host.is_some()) && random.chance(20) {
+            keys += ", migrate: true";
+        }
     }
     let before: Vec<&str> =
         served.iter().filter(|other| other.period == period).map(|other| other.name.as_str()).collect();
     if !before.is_empty() && random.chance(30) {
         keys += &format!(", after: [{}]", random.one(&before));
     }
-    served.push(Served { name: format!("t{index}"), period });
+    if machine.second.is_none() || host.is_some() {
+        served.push(Served { name: format!("t{index}"), period, host });
+    }
     format!("  - {{{keys}}}\n")
 }
 
@@ -95,6 +133,9 @@ fn chains(random: &mut Random, served: &[Served]) -> String {
     for index in 0..random.below(3) {
         let mut path: Vec<&Served> = served.iter().collect();
         random.shuffle(&mut path);
+        // Nothing takes a value from one host to another.
+        let host = path.first().and_then(|task| task.host);
+        path.retain(|task| task.host == host);
         path.truncate(random.between(2, 4) as usize);
         if path.len() < 2 {
             continue;

@@ -71,6 +71,8 @@ pub fn device_of(system: &System, end: &InterfaceEnd) -> (Option<String>, String
         InterfaceEnd::Namespace(name) => (Some(full_name(name)), INTERFACE.into()),
         InterfaceEnd::Port(name) => (None, format!("{PORT}{}", index(name))),
         InterfaceEnd::Device(device) => (None, device.clone()),
+        // The part of a plan for a host has no switches.
+        InterfaceEnd::Switch(name) => (None, name.clone()),
     }
 }
 

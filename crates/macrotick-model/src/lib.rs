@@ -13,6 +13,7 @@ mod json_schema;
 pub mod keys;
 pub mod observation;
 mod parse;
+mod part;
 pub mod plan;
 mod random;
 mod system;
@@ -35,14 +36,15 @@ pub use observation::{
     Tier,
 };
 pub use parse::Finding;
+pub use part::PartError;
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
     Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, Flow, Gates, GivenWindow, Group,
-    GroupTask, GroupThread, Gumbel, IdleLatency, Interface, InterfaceEnd, KernelThread, Lab, Lead, Load, Namespace,
-    Network, OnMiss, Periodic, PingFlood, Placed, Policy, Pool, PoolOrder, Process, Profile, ProfileSettings, Program,
-    Reservation, Serving, SetUp, Slot, Supply, SyncClass, SyncWindow, System, Task, TrafficClass, UdpReceive, UdpSend,
-    Uniform, Windows, Workload,
+    GroupTask, GroupThread, Gumbel, Host, IdleLatency, Interface, InterfaceEnd, KernelThread, Lab, Lead, Load,
+    Namespace, Network, OnMiss, Periodic, PingFlood, Placed, Policy, Pool, PoolOrder, Process, Profile,
+    ProfileSettings, Program, Reservation, Serving, SetUp, Slot, Supply, SyncClass, SyncWindow, System, Task,
+    TrafficClass, UdpReceive, UdpSend, Uniform, Windows, Workload,
 };
 pub use time::{Duration, Instant};
 pub use units::{ParseSizeError, ParseSpeedError, Size, Speed};

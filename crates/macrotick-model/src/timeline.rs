@@ -36,7 +36,7 @@ fn text(plan: &Plan, whole: bool) -> String {
     };
     let mut text = format!("cycle {}, solver {}{lead}\n", plan.cycle, plan.solver);
     for table in &plan.tables {
-        cpu(&mut text, table, plan.system.lead, plan.cycle);
+        cpu(&mut text, plan, table);
         if whole {
             windows(&mut text, table);
         }
@@ -67,13 +67,18 @@ fn known<T: Display>(value: Option<T>) -> String {
     value.map_or("?".into(), |value| value.to_string())
 }
 
-fn cpu(text: &mut String, table: &CpuTable, lead: Option<Lead>, cycle: Duration) {
+fn cpu(text: &mut String, plan: &Plan, table: &CpuTable) {
+    let cycle = plan.cycle;
     let busy: Duration = table.windows.iter().map(|window| window.length).sum();
     let activations = table.windows.iter().filter(|window| window.activate).count() as i64;
-    let leads = lead.map_or(String::new(), |lead| format!(", leads {}", share(lead.reserved() * activations, cycle)));
+    let leads = plan
+        .system
+        .lead
+        .map_or(String::new(), |lead| format!(", leads {}", share(lead.reserved() * activations, cycle)));
     let count = table.windows.len();
     let noun = if count == 1 { "window" } else { "windows" };
-    let _ = writeln!(text, "cpu {}: {count} {noun}, {}{leads}", table.cpu, share(busy, cycle));
+    let host = plan.system.host_of_cpus(&[table.cpu]).map_or(String::new(), |host| format!(" of {}", host.name));
+    let _ = writeln!(text, "cpu {}{host}: {count} {noun}, {}{leads}", table.cpu, share(busy, cycle));
 }
 
 fn windows(text: &mut String, table: &CpuTable) {

@@ -6,6 +6,7 @@ mod deadline;
 mod engine;
 mod flows;
 mod group;
+mod hosts;
 mod network;
 mod process;
 mod profile;
@@ -58,6 +59,8 @@ pub(crate) const TASK_NAMES: &str = "(task names)";
 pub(crate) const GROUP_NAMES: &str = "(group names)";
 /// Stands for the names of all namespaces.
 pub(crate) const NAMESPACE_NAMES: &str = "(namespace names)";
+/// Stands for the names of all hosts.
+pub(crate) const HOST_NAMES: &str = "(host names)";
 /// Stands for the names of all traffic classes.
 pub(crate) const CLASS_NAMES: &str = "(class names)";
 /// Stands for the names of all interfaces.
@@ -123,6 +126,7 @@ pub(crate) fn rules(system: &System) -> Vec<Problem> {
     rules.groups();
     rules.domains();
     rules.namespaces();
+    rules.hosts();
     if let Some(network) = &system.network {
         rules.network(network);
     }
@@ -270,6 +274,9 @@ impl Rules<'_> {
         self.unique(system.placed_names(), "task, group or process");
         let namespaces = system.namespaces.iter().enumerate();
         let namespaces = namespaces.map(|(i, namespace)| (format!("namespaces[{i}].name"), namespace.name.clone()));
+        let hosts = system.hosts.iter().enumerate();
+        let hosts = hosts.map(|(i, host)| (format!("hosts[{i}].name"), host.name.clone()));
+        self.unique(hosts.collect(), "host");
         self.unique(chains.collect(), "chain");
         self.unique(namespaces.collect(), "namespace");
         if let Some(network) = &system.network {

@@ -48,11 +48,13 @@ fn the_schemas_are_those_of_the_table() {
 }
 
 /// The wrong descriptions that the schema accepts, each with the reason. It must report all others.
-const TAKEN: [(&str, &str); 24] = [
+const TAKEN: [(&str, &str); 27] = [
     ("anchors", "a validator replaces them by their values"),
     ("cycle", "one time must be a multiple of others"),
     ("duplicate-key", "a validator sees one of them"),
     ("duplicate-name", "all names must be different"),
+    ("hosts", "hosts depend on CPUs and on each other"),
+    ("hosts-network", "interfaces, flows and chains depend on hosts"),
     ("huge-period", "times are text, and a pattern cannot limit them"),
     ("hyperperiod", "the least common multiple of times is bounded"),
     ("jobs", "the number of jobs in a cycle is bounded"),
@@ -66,6 +68,7 @@ const TAKEN: [(&str, &str); 24] = [
     ("pool-windows", "the owner of a window is in another part of the description"),
     ("reservations", "the range of times under SCHED_DEADLINE depends on others"),
     ("slots", "slots depend on classes, interfaces and each other"),
+    ("switch-alone", "the key depends on another part of the description"),
     ("sync-class", "classes have different priorities and are counted together"),
     ("sync-long", "one time is bounded by another one"),
     ("sync-values", "times must be multiples of the macrotick"),

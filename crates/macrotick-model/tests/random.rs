@@ -253,7 +253,9 @@ fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
         speed: Some(Speed::VIRTUAL),
         vlan: None,
         gates,
+        host: None,
         path: Duration::ZERO,
+        delay: Duration::ZERO,
         opening: Duration::from_micros(2),
         lead: None,
         cpu: None,
@@ -264,6 +266,7 @@ fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
             lead,
             cpu: lead.map(|_| 1),
             path: random.micros(0, 9),
+            delay: random.micros(0, 9),
             opening: random.micros(1, 999),
             ..interface("0", InterfaceEnd::Namespace(NAMESPACES[0].into()), Some(Gates::Planned))
         },

@@ -54,7 +54,7 @@ impl Assignment {
         let mut order: Vec<usize> = (0..demands.len()).filter(|&task| problem.is_open(task)).collect();
         order.sort_by_key(|&task| {
             let demand = &demands[task];
-            (demand.cpu.is_none(), demand.is_pool(), Reverse(demand.per_cycle(cycle)), task)
+            (demand.cpus.is_several(), demand.is_pool(), Reverse(demand.per_cycle(cycle)), task)
         });
         let others = beside_windows(system, cycle);
         let used = others.iter().any(|&load| load > Duration::ZERO);
@@ -72,7 +72,7 @@ impl Assignment {
             .map(|task| {
                 let weight =
                     i128::from(demands[task].per_cycle(cycle).as_nanos()) * i128::from(50 + random.bits() % 100);
-                (demands[task].cpu.is_none(), Reverse(weight), task)
+                (demands[task].cpus.is_several(), Reverse(weight), task)
             })
             .collect();
         order.sort_unstable();
@@ -98,8 +98,7 @@ impl Assignment {
     /// Searches for a packing of CPUs that are almost full.
     fn searched(mut self, demands: &[Demand], order: &[usize], random: &mut SplitMix64) -> Option<Assignment> {
         let sizes: Vec<i64> = order.iter().map(|&task| demands[task].per_cycle(self.cycle).as_nanos()).collect();
-        let pinned = |task: &usize| demands[*task].cpu.and_then(|cpu| self.cpus.iter().position(|&other| other == cpu));
-        let allowed: Vec<Option<usize>> = order.iter().map(pinned).collect();
+        let allowed: Vec<Vec<usize>> = order.iter().map(|&task| self.allowed(&demands[task]).collect()).collect();
         let room: Vec<i64> = self.free().iter().map(|free| free.as_nanos()).collect();
         let Packed::Found(found) = packing::pack(&sizes, &allowed, &room, random) else {
             return None;
@@ -135,7 +134,7 @@ impl Assignment {
         let on_grid = |length: Duration| length - length % macrotick;
         let per_job = |free: Duration| on_grid(Duration::from_nanos(free.as_nanos() / jobs)) - demand.lead;
         let mut room: Vec<(Duration, usize)> = self.free_to_migrate().into_iter().map(per_job).zip(0..).collect();
-        room.retain(|&(free, _)| free >= shortest);
+        room.retain(|&(free, cpu)| free >= shortest && demand.cpus.contains(self.cpus[cpu]));
         room.sort_by_key(|&(free, cpu)| (Reverse(free), cpu));
         let enough = |count: &usize| room[..*count].iter().map(|&(free, _)| free).sum::<Duration>() >= demand.wcet;
         let Some(count) = (2..=room.len()).find(enough) else {
@@ -222,7 +221,7 @@ impl Assignment {
 
     /// Returns the CPUs that a task may use.
     pub fn allowed<'a>(&'a self, demand: &'a Demand) -> impl Iterator<Item = usize> + 'a {
-        (0..self.cpus.len()).filter(|&cpu| demand.cpu.is_none_or(|pinned| pinned == self.cpus[cpu]))
+        (0..self.cpus.len()).filter(|&cpu| demand.cpus.contains(self.cpus[cpu]))
     }
 
     /// Moves a task to the emptiest other CPU that has room and was not `tried`. Returns false if there is none.

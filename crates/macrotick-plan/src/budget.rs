@@ -4,7 +4,7 @@
 //! budgets of the CPU free. Before the deadline of each declared task, there must be enough good ones. Otherwise every
 //! server period keeps the budgets free: in the simulation they are a pool, and its pieces stay empty in the table.
 
-use macrotick_model::{Duration, Group, System};
+use macrotick_model::{CpuSet, Duration, Group, System};
 
 use crate::demand::Demand;
 use crate::edf::jobs::Jobs;
@@ -97,7 +97,8 @@ pub(crate) fn beside(
             lead: Duration::ZERO,
             // No grid: its starts are not starts of jobs.
             common_grid: budget.period * 2,
-            cpu: None,
+            // The simulation has its CPU.
+            cpus: CpuSet::default(),
             migrate: false,
             preemptible: true,
         };

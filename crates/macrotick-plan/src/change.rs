@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use macrotick_model::visible::shortened;
-use macrotick_model::{Duration, Plan, System};
+use macrotick_model::{CpuSet, Duration, Plan, System};
 
 use crate::budget;
 use crate::demand::{by_name, ByName, Demand};
@@ -142,8 +142,11 @@ impl Change {
         if let Some(cpu) = cpus.iter().find(|cpu| !system.cpus.contains(cpu)) {
             return Err(format!("its windows are on CPU {cpu}, which the description does not have"));
         }
-        if demand.cpu.is_some_and(|cpu| cpus.iter().any(|&other| other != cpu)) {
-            return Err("it is pinned to another CPU".into());
+        if !cpus.iter().all(|&cpu| demand.cpus.contains(cpu)) {
+            return Err(match demand.cpus.is_several() {
+                true => "it may not use their CPU".into(),
+                false => "it is pinned to another CPU".into(),
+            });
         }
         if cpus.len() > 1 && !demand.migrate {
             return Err("it has several CPUs, and may not migrate".into());
@@ -212,7 +215,8 @@ impl Change {
         };
         let mut pinned = system.clone();
         for task in pinned.tasks.iter_mut().filter(|task| task.supply.is_windows()) {
-            task.cpu = task.cpu.or_else(|| cpu(&task.name));
+            task.cpu = task.cpu.or_else(|| cpu(&task.name).filter(|&cpu| system.cpus_of(task).contains(cpu)));
+            task.cpus = if task.cpu.is_some() { CpuSet::default() } else { std::mem::take(&mut task.cpus) };
             task.migrate &= task.cpu.is_none();
         }
         for group in pinned.groups.iter_mut().filter(|group| group.cpus.is_empty()) {

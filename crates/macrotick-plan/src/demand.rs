@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_model::{Duration, Pool, System, Task};
+use macrotick_model::{CpuSet, Duration, Pool, System, Task};
 
 use crate::error::{Kind, PlanError};
 use crate::{LEAST_WINDOW, MIN_WINDOW};
@@ -31,7 +31,8 @@ pub(crate) struct Demand {
     pub lead: Duration,
     /// The grid of other timers: they expire at multiples of it, see [`common_grid`].
     pub common_grid: Duration,
-    pub cpu: Option<u32>,
+    /// The CPUs that its windows may be on.
+    pub cpus: CpuSet,
     /// Whether the task may be split over several CPUs if it fits on none.
     pub migrate: bool,
     /// Whether a job can have several windows. Otherwise it has exactly one.
@@ -155,7 +156,7 @@ fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {
         jitter: task.jitter.map(|jitter| jitter - jitter % grid),
         lead: lead(system),
         common_grid: common_grid(system),
-        cpu: task.cpu,
+        cpus: system.cpus_of(task),
         migrate: task.migrate,
         preemptible: system.is_preemptible(task),
     })
@@ -174,7 +175,7 @@ fn of_pool(pool: &Pool, system: &System) -> Result<Demand, PlanError> {
         jitter: None,
         lead: Duration::ZERO,
         common_grid: common_grid(system),
-        cpu: pool.cpu,
+        cpus: pool.cpu.map_or_else(|| system.cpus_on(pool.host.as_deref()), |cpu| CpuSet::from_iter([cpu])),
         migrate: false,
         preemptible: true,
     })

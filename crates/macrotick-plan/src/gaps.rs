@@ -113,6 +113,7 @@ struct Budget {
     demand: Duration,
     passed: Duration,
     macrotick: Duration,
+    cpus: Vec<u32>,
 }
 
 impl Budget {
@@ -123,7 +124,7 @@ impl Budget {
         let all: Vec<Duration> = all.map(|(free, left)| free.min(left)).collect();
         let demand = problem.splitting.tasks().map(|task| problem.demands[task].per_cycle(problem.cycle)).sum();
         let (taken, macrotick) = (vec![Duration::ZERO; all.len()], problem.system.macrotick);
-        Budget { all, taken, demand, passed: Duration::ZERO, macrotick }
+        Budget { all, taken, demand, passed: Duration::ZERO, macrotick, cpus: problem.system.cpus.clone() }
     }
 
     /// Returns the time that the next job can take on each CPU, also if its lead is there.
@@ -131,9 +132,12 @@ impl Budget {
         self.passed += job.wcet + job.lead;
         let (passed, demand) = (i128::from(self.passed.as_nanos()), i128::from(self.demand.as_nanos()));
         let allowed = |all: Duration| Duration::from_nanos((i128::from(all.as_nanos()) * passed / demand) as i64);
-        let left = |(&all, &taken)| (allowed(all) - taken - job.lead).max(Duration::ZERO);
+        let left = |cpu: usize| match job.cpus.contains(self.cpus[cpu]) {
+            true => (allowed(self.all[cpu]) - self.taken[cpu] - job.lead).max(Duration::ZERO),
+            false => Duration::ZERO,
+        };
         let on_grid = |length: Duration| length - length % self.macrotick;
-        self.all.iter().zip(&self.taken).map(left).map(on_grid).collect()
+        (0..self.all.len()).map(left).map(on_grid).collect()
     }
 
     fn take(&mut self, places: &[Place], lead: Duration) {

@@ -1,6 +1,7 @@
 //! Packing of CPUs that are almost full: a complete search for few tasks, and sums that meet in the middle for many.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use macrotick_model::SplitMix64;
 
@@ -22,40 +23,77 @@ pub(crate) enum Packed {
     Unknown,
 }
 
-/// Packs tasks of these sizes into CPUs with this room. `allowed` is the only CPU of a task, if it has one.
-pub(crate) fn pack(sizes: &[i64], allowed: &[Option<usize>], room: &[i64], random: &mut SplitMix64) -> Packed {
+/// Packs tasks of these sizes into CPUs with this room. `allowed` has the CPUs of each task, in ascending order.
+pub(crate) fn pack(sizes: &[i64], allowed: &[Vec<usize>], room: &[i64], random: &mut SplitMix64) -> Packed {
     let mut room = room.to_vec();
     let mut found = vec![0; sizes.len()];
-    for (task, cpu) in allowed.iter().enumerate() {
-        if let Some(cpu) = *cpu {
-            found[task] = cpu;
-            room[cpu] -= sizes[task];
+    let mut free: Vec<usize> = Vec::new();
+    for (task, cpus) in allowed.iter().enumerate() {
+        match cpus[..] {
+            [] => return Packed::Impossible,
+            [cpu] => {
+                found[task] = cpu;
+                room[cpu] -= sizes[task];
+            }
+            _ => free.push(task),
         }
     }
-    if room.iter().any(|&room| room < 0) {
+    let sets: BTreeSet<&Vec<usize>> = free.iter().map(|&task| &allowed[task]).collect();
+    if room.iter().any(|&room| room < 0) || sets.iter().any(|set| is_too_small(set, sizes, allowed, &room)) {
         return Packed::Impossible;
     }
-    let mut free: Vec<usize> = (0..sizes.len()).filter(|&task| allowed[task].is_none()).collect();
     free.sort_by_key(|&task| (Reverse(sizes[task]), task));
-    let mut search = Complete { sizes, free: &free, room: room.clone(), found, steps: 0 };
     let needed: i64 = free.iter().map(|&task| sizes[task]).sum();
     let slack = room.iter().sum::<i64>() - needed;
     if slack < 0 {
         return Packed::Impossible;
     }
+    let alike = alike(&sets, room.len());
+    let tasks = Tasks { sizes, allowed, free: &free };
+    let mut search = Complete { tasks, alike, room: room.clone(), found, steps: 0 };
     match search.run(0, slack) {
         Some(true) => Packed::Found(search.found),
         Some(false) => Packed::Impossible,
         None => (0..DRAWS)
-            .find_map(|_| sums(sizes, &free, &room, &mut search.found.clone(), random))
+            .find_map(|_| sums(tasks, &room, &mut search.found.clone(), random))
             .map_or(Packed::Unknown, Packed::Found),
+    }
+}
+
+/// Whether the tasks that can use only CPUs of this set need more than these have. `room` is without pinned tasks.
+fn is_too_small(set: &[usize], sizes: &[i64], allowed: &[Vec<usize>], room: &[i64]) -> bool {
+    let inside = |cpus: &&Vec<usize>| cpus.len() > 1 && cpus.iter().all(|cpu| set.binary_search(cpu).is_ok());
+    let needed: i64 = allowed.iter().zip(sizes).filter(|(cpus, _)| inside(cpus)).map(|(_, size)| size).sum();
+    needed > set.iter().map(|&cpu| room[cpu]).sum()
+}
+
+/// Returns a number for each CPU, the same for CPUs that are in the same sets.
+fn alike(sets: &BTreeSet<&Vec<usize>>, cpus: usize) -> Vec<usize> {
+    let of = |cpu: usize| sets.iter().map(|set| set.binary_search(&cpu).is_ok()).collect::<Vec<bool>>();
+    let first = |cpu: usize| (0..cpu).find(|&other| of(other) == of(cpu)).unwrap_or(cpu);
+    (0..cpus).map(first).collect()
+}
+
+/// The tasks to pack.
+#[derive(Clone, Copy)]
+struct Tasks<'a> {
+    sizes: &'a [i64],
+    allowed: &'a [Vec<usize>],
+    /// Those with several CPUs, the largest first.
+    free: &'a [usize],
+}
+
+impl Tasks<'_> {
+    fn may(&self, task: usize, cpu: usize) -> bool {
+        self.allowed[task].binary_search(&cpu).is_ok()
     }
 }
 
 /// A depth-first search, with the largest tasks first.
 struct Complete<'a> {
-    sizes: &'a [i64],
-    free: &'a [usize],
+    tasks: Tasks<'a>,
+    /// See [`alike`].
+    alike: Vec<usize>,
     room: Vec<i64>,
     found: Vec<usize>,
     steps: usize,
@@ -65,28 +103,30 @@ impl Complete<'_> {
     /// Whether the tasks from `position` on fit. `None` if the search has taken too many steps. `slack` is the room
     /// that remains when all tasks have theirs.
     fn run(&mut self, position: usize, slack: i64) -> Option<bool> {
-        let Some(&task) = self.free.get(position) else {
+        let Tasks { sizes, allowed, free } = self.tasks;
+        let Some(&task) = free.get(position) else {
             return Some(true);
         };
         self.steps += 1;
         if self.steps > STEPS {
             return None;
         }
-        let least = self.sizes[self.free[self.free.len() - 1]];
+        let least = sizes[free[free.len() - 1]];
         // Room that is too small for every task is lost.
         let lost: i64 = self.room.iter().filter(|&&room| room < least).sum();
         if lost > slack {
             return Some(false);
         }
-        let mut order: Vec<usize> = (0..self.room.len()).filter(|&cpu| self.room[cpu] >= self.sizes[task]).collect();
-        order.sort_by_key(|&cpu| (self.room[cpu], cpu));
-        // CPUs with the same room are the same.
-        order.dedup_by_key(|cpu| self.room[*cpu]);
+        let fits = |cpu: &usize| self.room[*cpu] >= sizes[task];
+        let mut order: Vec<usize> = allowed[task].iter().copied().filter(fits).collect();
+        order.sort_by_key(|&cpu| (self.room[cpu], self.alike[cpu], cpu));
+        // CPUs with the same room are the same, if the same tasks can use them.
+        order.dedup_by_key(|cpu| (self.room[*cpu], self.alike[*cpu]));
         for cpu in order {
-            self.room[cpu] -= self.sizes[task];
+            self.room[cpu] -= sizes[task];
             self.found[task] = cpu;
             let fits = self.run(position + 1, slack);
-            self.room[cpu] += self.sizes[task];
+            self.room[cpu] += sizes[task];
             if fits != Some(false) {
                 return fits;
             }
@@ -96,26 +136,22 @@ impl Complete<'_> {
 }
 
 /// Fills one CPU after the other as far as possible. Most tasks are drawn; the sum of the rest comes from two halves.
-fn sums(
-    sizes: &[i64],
-    free: &[usize],
-    room: &[i64],
-    found: &mut [usize],
-    random: &mut SplitMix64,
-) -> Option<Vec<usize>> {
-    let mut left = free.to_vec();
+fn sums(tasks: Tasks, room: &[i64], found: &mut [usize], random: &mut SplitMix64) -> Option<Vec<usize>> {
+    let Tasks { sizes, free, .. } = tasks;
+    let mut others = free.to_vec();
     for cpu in 0..room.len() {
+        let (mut left, elsewhere): (Vec<usize>, Vec<usize>) = others.iter().partition(|&&task| tasks.may(task, cpu));
         let rest: i64 = left.iter().map(|&task| sizes[task]).sum();
         if cpu + 1 == room.len() {
             left.iter().for_each(|&task| found[task] = cpu);
-            return (rest <= room[cpu]).then(|| found.to_vec());
+            return (rest <= room[cpu] && elsewhere.is_empty()).then(|| found.to_vec());
         }
         for index in (1..left.len()).rev() {
             left.swap(index, (random.bits() % (index as u64 + 1)) as usize);
         }
         let chosen = fullest(sizes, &left, room[cpu]);
         chosen.iter().for_each(|&task| found[task] = cpu);
-        left.retain(|task| !chosen.contains(task));
+        others.retain(|task| !chosen.contains(task));
     }
     None
 }
@@ -170,7 +206,7 @@ mod tests {
             let sizes: Vec<i64> = (0..count).map(|_| 1000 + (random.bits() % 100_000) as i64).collect();
             let (one, other) = sizes.split_at(count / 3);
             let room = [one.iter().sum(), other.iter().sum()];
-            let Packed::Found(found) = pack(&sizes, &vec![None; count], &room, random) else {
+            let Packed::Found(found) = pack(&sizes, &vec![vec![0, 1]; count], &room, random) else {
                 panic!("{count} tasks are not packed");
             };
             for (cpu, &room) in room.iter().enumerate() {
@@ -183,11 +219,17 @@ mod tests {
     #[test]
     fn what_cannot_be_packed_is_proved() {
         let random = &mut SplitMix64::new(1);
-        assert_eq!(pack(&[6, 6, 6], &[None; 3], &[10, 10], random), Packed::Impossible);
-        assert_eq!(pack(&[6, 4, 4, 6], &[Some(0), None, None, Some(0)], &[10, 10], random), Packed::Impossible);
-        assert_eq!(
-            pack(&[6, 4, 4, 6], &[Some(0), None, None, None], &[10, 10], random),
-            Packed::Found(vec![0, 0, 1, 1])
-        );
+        let (one, both) = (vec![0], vec![0, 1]);
+        let mut pack = |sizes: &[i64], allowed: &[&Vec<usize>], room: &[i64]| {
+            super::pack(sizes, &allowed.iter().map(|cpus| (*cpus).clone()).collect::<Vec<_>>(), room, random)
+        };
+        assert_eq!(pack(&[6, 6, 6], &[&both; 3], &[10, 10]), Packed::Impossible);
+        assert_eq!(pack(&[6, 4, 4, 6], &[&one, &both, &both, &one], &[10, 10]), Packed::Impossible);
+        assert_eq!(pack(&[6, 4, 4, 6], &[&one, &both, &both, &both], &[10, 10]), Packed::Found(vec![0, 0, 1, 1]));
+        // The tasks of a set can be too much for it, or fit only one way.
+        let (low, high, all) = (vec![0, 1], vec![1, 2], vec![0, 1, 2]);
+        assert_eq!(pack(&[7, 7, 7], &[&low, &low, &low], &[10, 10, 90]), Packed::Impossible);
+        assert_eq!(pack(&[7, 7, 7], &[&low, &low, &high], &[10, 10, 9]), Packed::Found(vec![0, 1, 2]));
+        assert_eq!(pack(&[9, 8, 7], &[&all, &low, &low], &[9, 9, 9]), Packed::Found(vec![2, 0, 1]));
     }
 }

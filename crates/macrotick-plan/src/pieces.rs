@@ -163,6 +163,8 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_model::CpuSet;
+
     use super::*;
     use crate::error::Kind;
 
@@ -182,7 +184,7 @@ mod tests {
             jitter: None,
             lead: us(lead),
             common_grid: us(1000),
-            cpu: None,
+            cpus: CpuSet::from_iter([0, 1]),
             migrate: true,
             preemptible: true,
         }

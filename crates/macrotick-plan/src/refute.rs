@@ -206,13 +206,16 @@ fn chain_bound(problem: &Problem, chain: &Chain, path: &[usize]) -> Option<Refut
         .or_else(|| refuted(Bound::Age, chain.age, aged, ages))
 }
 
+/// Returns the CPUs of a task, as indices.
+fn places<'a>(problem: &'a Problem, demand: &'a Demand) -> impl Iterator<Item = usize> + 'a {
+    let cpus = &problem.system.cpus;
+    (0..cpus.len()).filter(|&cpu| demand.cpus.contains(cpus[cpu]))
+}
+
 /// Returns the only CPU of a task, as an index.
 fn only_cpu(problem: &Problem, demand: &Demand) -> Option<usize> {
-    let cpus = &problem.system.cpus;
-    match demand.cpu {
-        Some(cpu) => cpus.iter().position(|&other| other == cpu),
-        None => (cpus.len() == 1).then_some(0),
-    }
+    let mut cpus = places(problem, demand);
+    cpus.next().filter(|_| cpus.next().is_none())
 }
 
 /// Proves that two tasks with fixed starts collide.
@@ -291,8 +294,9 @@ fn too_long(task: &Demand, other: &Demand, free: Duration) -> Option<Refutation>
 /// Proves that a CPU is overloaded by the tasks that can use no other one.
 fn pinned(problem: &Problem) -> Option<Refutation> {
     let capacity = capacity(problem.system.sync(), problem.cycle);
-    for (index, &cpu) in problem.system.cpus.iter().enumerate() {
-        let of = |demand: &&Demand| only_cpu(problem, demand) == Some(index) && demand.cpu.is_some();
+    let cpus = problem.system.cpus.iter().enumerate();
+    for (index, &cpu) in cpus.filter(|_| problem.system.cpus.len() > 1) {
+        let of = |demand: &&Demand| only_cpu(problem, demand) == Some(index);
         let mut shares: Vec<(Duration, &str)> = Vec::new();
         for demand in problem.demands.iter().filter(of) {
             shares.push((demand.per_cycle(problem.cycle), &demand.name));
@@ -431,12 +435,14 @@ fn packing(problem: &Problem) -> Option<Refutation> {
     // With much room everywhere, there is a packing, and the search finds it.
     let (needed, largest) = (sizes.iter().sum::<i64>(), sizes.iter().max().copied().unwrap_or(0));
     let least = room.iter().min().copied().unwrap_or(0);
-    if needed + largest * cpus as i64 <= least * cpus as i64 {
+    let is_free = |demand: &Demand| [1, cpus].contains(&places(problem, demand).count());
+    if problem.demands.iter().all(is_free) && needed + largest * cpus as i64 <= least * cpus as i64 {
         return None;
     }
     let impossible = |tasks: &[usize]| {
         let sizes: Vec<i64> = tasks.iter().map(|&task| sizes[task]).collect();
-        let allowed: Vec<Option<usize>> = tasks.iter().map(|&task| only_cpu(problem, &problem.demands[task])).collect();
+        let allowed: Vec<Vec<usize>> =
+            tasks.iter().map(|&task| places(problem, &problem.demands[task]).collect()).collect();
         packing::pack(&sizes, &allowed, &room, &mut SplitMix64::new(1)) == Packed::Impossible
     };
     let mut tasks: Vec<usize> = (0..sizes.len()).collect();

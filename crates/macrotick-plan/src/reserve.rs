@@ -62,8 +62,10 @@ fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Resul
     let mut found = Vec::new();
     for &task in order {
         let need = bandwidth(system, task);
-        let emptiest = bins.iter().map(|bin| bin.free).max();
+        let host = system.cpus_on(system.tasks[task].host.as_deref());
+        let emptiest = bins.iter().filter(|bin| host.contains(bin.cpu)).map(|bin| bin.free).max();
         let takes = |bin: &&mut Bin| match fit {
+            _ if !host.contains(bin.cpu) => false,
             Fit::Worst => Some(bin.free) == emptiest && bin.free >= need,
             Fit::First => bin.free >= need,
         };

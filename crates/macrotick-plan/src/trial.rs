@@ -645,7 +645,7 @@ impl<'a> Trial<'a> {
     fn relieve(&mut self, cpu: usize) -> bool {
         let mut here: Vec<usize> = (0..self.phases.len())
             .filter(|&task| {
-                self.assignment.of[task] == cpu && self.demand(task).cpu.is_none() && self.problem.is_open(task)
+                self.assignment.of[task] == cpu && self.demand(task).cpus.is_several() && self.problem.is_open(task)
             })
             .collect();
         here.sort_by_key(|&task| (Reverse(self.demand(task).per_cycle(self.problem.cycle)), task));

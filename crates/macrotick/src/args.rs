@@ -306,6 +306,9 @@ pub struct ReportArgs {
 pub struct RunArgs {
     /// A system description or a plan (`.json`)
     pub input: PathBuf,
+    /// The host to run, of a system with several hosts [default: the name of this machine]
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
     /// Run in the lab instead of on this host
     #[arg(long)]
     pub lab: bool,
@@ -337,6 +340,9 @@ fn needs_the_lab(option: clap::Arg) -> clap::Arg {
 pub struct ApplyArgs {
     /// A system description or a plan (`.json`)
     pub input: PathBuf,
+    /// The host to deploy, of a plan for several hosts [default: the name of this machine]
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
     /// Seed of drawn execution times; a change keeps the seed of the first deployment
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

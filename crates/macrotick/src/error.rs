@@ -142,6 +142,24 @@ pub enum CliError {
         /// The interfaces in the file.
         others: Vec<String>,
     },
+    /// A plan has no part for the host.
+    #[error("{path}: {source}", path = path.display())]
+    Part {
+        /// The plan or the description.
+        path: PathBuf,
+        /// The reason.
+        source: macrotick_model::PartError,
+    },
+    /// A description of several hosts is to be deployed on one of them.
+    #[error(
+        "{path} has several hosts, and all must deploy the same plan: run `macrotick plan {path} -o PLAN.json` once, \
+         and apply PLAN.json on each host",
+        path = path.display()
+    )]
+    HostsWithoutPlan {
+        /// The description.
+        path: PathBuf,
+    },
     /// No table is deployed on this host.
     #[error("no table runs on this host: give the epoch as a time, or leave out `--epoch`")]
     NoTable,
@@ -199,6 +217,8 @@ impl CliError {
             | CliError::Gates(_)
             | CliError::Capture { .. }
             | CliError::CaptureInterface { .. }
+            | CliError::Part { .. }
+            | CliError::HostsWithoutPlan { .. }
             | CliError::NoTable
             | CliError::OtherTable { .. }
             | CliError::Mismatch(_) => 2,

@@ -158,12 +158,25 @@ pub fn planned_from(
 
 /// Plans a change of a deployment that has this plan.
 pub fn plan_beside(path: &Path, running: Option<&Plan>) -> Result<Plan, CliError> {
-    match running {
-        Some(running) if !is_plan(path)? => {
-            planned_from(path, &System::load(path)?, running, (&[], &[]), Options::command_line())
-        }
-        _ => plan_from(path),
+    if is_plan(path)? {
+        return Ok(Plan::load(path)?);
     }
+    let system = System::load(path)?;
+    if system.hosts.len() > 1 {
+        return Err(CliError::HostsWithoutPlan { path: path.into() });
+    }
+    let options = Options::command_line();
+    match running {
+        Some(running) => planned_from(path, &system, running, (&[], &[]), options),
+        None => planned(path, &system, Solver::default_for(&system), options),
+    }
+}
+
+/// Returns the part of a plan for a host. Without a name, it is the host with the name of this machine.
+pub fn part_of(path: &Path, plan: &Plan, host: Option<&str>) -> Result<Plan, CliError> {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let machine = Some(machine.trim()).filter(|name| plan.system.hosts.len() > 1 && plan.system.host(name).is_some());
+    plan.part(host.or(machine)).map_err(|source| CliError::Part { path: path.into(), source })
 }
 
 /// Gives groups the values of the former plan that their description leaves open.

@@ -73,7 +73,7 @@ pub(super) fn run(sides: &[&Side], flows: &[Planned], case: Case, cycle: i64, cy
     let mut waiting: Vec<bool> = crossings.iter().map(|crossing| !crossing.is_empty()).collect();
     for _ in 0..ROUNDS {
         let Some(side) = waiting.iter().position(|waits| *waits) else {
-            return Some(summary(flows, &items, traffic, cycle, cycles));
+            return Some(summary(sides, flows, &items, traffic, cycle, cycles));
         };
         for side in side..sides.len() {
             if std::mem::take(&mut waiting[side]) {
@@ -132,7 +132,7 @@ fn send(
         item.fates[hop] = Some(fate.clone());
         let Some(&next) = item.way.get(hop + 1) else { continue };
         let arrival = match fate {
-            Fate::Sent { end, .. } => Some(end.as_nanos() + sides[next].interface.path.as_nanos()),
+            Fate::Sent { end, .. } => Some((*end + here.interface.delay + sides[next].interface.path).as_nanos()),
             Fate::Lost { .. } => None,
         };
         if arrival != item.arrivals[hop + 1] {
@@ -144,12 +144,19 @@ fn send(
     Some(Traffic { frames, turns, simulation })
 }
 
-fn summary(flows: &[Planned], items: &[Item], traffic: Vec<Option<Traffic>>, cycle: i64, cycles: i64) -> Course {
+fn summary(
+    sides: &[&Side],
+    flows: &[Planned],
+    items: &[Item],
+    traffic: Vec<Option<Traffic>>,
+    cycle: i64,
+    cycles: i64,
+) -> Course {
     let outcomes = |turn: i64| {
         let mut outcomes: Vec<Vec<Option<Outcome>>> =
             flows.iter().map(|flow| vec![None; flow.messages.len()]).collect();
         for item in items.iter().filter(|item| item.turn == turn) {
-            outcomes[item.flow][item.number] = Some(outcome(item, cycle));
+            outcomes[item.flow][item.number] = Some(outcome(sides, item, cycle));
         }
         let each = outcomes.into_iter().map(|flow| flow.into_iter().flatten().collect::<Vec<Outcome>>());
         each.collect::<Vec<_>>()
@@ -160,12 +167,13 @@ fn summary(flows: &[Planned], items: &[Item], traffic: Vec<Option<Traffic>>, cyc
 }
 
 /// Returns the result of a message: the first loss on its way, or the end of its last frame.
-fn outcome(item: &Item, cycle: i64) -> Outcome {
+fn outcome(sides: &[&Side], item: &Item, cycle: i64) -> Outcome {
     for (at, fate) in item.fates.iter().enumerate() {
         match fate {
             Some(Fate::Lost { reason }) => return Outcome::Lost { at, reason: reason.clone() },
             Some(Fate::Sent { end, .. }) if at + 1 == item.way.len() => {
-                return Outcome::Sent(end.as_nanos() - item.turn * cycle);
+                let arrived = *end + sides[item.way[at]].interface.delay;
+                return Outcome::Sent(arrived.as_nanos() - item.turn * cycle);
             }
             _ => {}
         }

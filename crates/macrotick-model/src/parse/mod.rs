@@ -22,7 +22,9 @@ use crate::container::Container;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::keys::Field;
 use crate::system::{GroupTask, System};
-use crate::validate::{self, CLASS_NAMES, GROUP_NAMES, INTERFACE_NAMES, NAMESPACE_NAMES, PERIODS, TASK_NAMES};
+use crate::validate::{
+    self, CLASS_NAMES, GROUP_NAMES, HOST_NAMES, INTERFACE_NAMES, NAMESPACE_NAMES, PERIODS, TASK_NAMES,
+};
 
 impl System {
     /// Reads a description, and reports all errors at once. `path` only names the place of an error.
@@ -91,6 +93,7 @@ impl Context {
         system.complete();
         self.mark_sets("tasks", system.tasks.len(), TASK_NAMES, "period");
         self.mark_sets("groups", system.groups.len(), GROUP_NAMES, "windows");
+        self.mark_names("hosts", system.hosts.len(), HOST_NAMES);
         self.mark_names("namespaces", system.namespaces.len(), NAMESPACE_NAMES);
         if let Some(network) = &system.network {
             self.mark_names("network.classes", network.classes.len(), CLASS_NAMES);

@@ -13,7 +13,6 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ("the description", "background", "list test load under `load`, and processes of a group under `run` of the group"),
     ("task", "workload", "write `run`"),
     ("task", "runtime", "write `supply: {deadline: {runtime: TIME, cpus: [CPU, ...]}}`"),
-    ("task", "cpus", "write `supply: {deadline: {cpus: [CPU, ...]}}`; a task with windows has one `cpu`"),
     ("group", "fifo", "write `serve-fifo`"),
     ("group", "pool", "write `windows: {period: TIME, length: TIME, order: priority}` in the group"),
     ("group", "cpu", "write `cpus: [CPU]`"),

@@ -21,7 +21,8 @@ object! {
             = "Priority of the budget: a higher number runs first. No two groups can have the same.";
         "may-grow" may_grow: bool, optional "`false`"
             = "Whether [`macrotick admit`](../how-to/admit-one-more-container.md) can increase its budget to make room for a container of higher priority.";
-        "cpus" cpus: Vec<u32> [Kind::CPUS], optional "all; with `windows` alone one, which the solver chooses"
+        "host" host: Option<String> [Kind::Text("host")], optional "that of its CPUs or of its namespace" = "The name of its [host](#hosts).";
+        "cpus" cpus: Vec<u32> [Kind::CPUS], optional "all of its host; with `windows` alone one, which the solver chooses"
             = "The CPUs of the system on which the group has its budget. Exactly one with `windows`.";
         "cgroup" cgroup: Option<String> [Kind::Text("directory")], optional "the runner makes one"
             = "An existing control group (v2) to use as the group.";
@@ -77,6 +78,7 @@ impl Group {
             period,
             length,
             cpu: self.cpus.first().copied(),
+            host: self.host.clone(),
             order,
             slack,
             cgroup: self.cgroup.clone().filter(|_| alone),
@@ -91,7 +93,7 @@ impl Group {
         Some(format!("{}{beside}", self.name))
     }
 
-    /// Fills in defaults: a group has all CPUs of the system, and a task the first CPU of its group.
+    /// Fills in defaults: a group has all CPUs of its host, and a task the first CPU of its group.
     pub(super) fn complete(&mut self, cpus: &[u32]) {
         if self.cpus.is_empty() && self.has_budget() {
             self.cpus = cpus.to_vec();

@@ -14,6 +14,7 @@ object! {
         flat policy: Policy, or "`nice: 0`" { Policy::Other(0) } = "The stock policy of the process.";
         "name" name: String [Kind::Name { most: MAX_LONG_NAME }], required = "The unique name of the process.";
         "count" count: u32 [Kind::Integer { least: 1, most: 1000 }], or "1" { 1 } = "Number of processes to start.";
+        "host" host: Option<String> [Kind::Text("host")], optional "that of its CPU or of its namespace; in a group that of the group" = "The name of its [host](#hosts).";
         "cpu" cpu: Option<u32> [Kind::Cpu], optional "any" = "The CPU to which the processes are bound. It need not be one of `cpus`.";
         "namespace" namespace: Option<String>, optional "the host's" = "The [network namespace](#namespaces) of the processes.";
     }

@@ -6,6 +6,7 @@ mod chain;
 mod clock;
 mod gates;
 mod group;
+mod host;
 mod load;
 mod network;
 mod pool;
@@ -22,6 +23,7 @@ pub use clock::{Clock, Lead, SyncWindow};
 pub use gates::Gates;
 pub(crate) use group::PRIORITY;
 pub use group::{Group, GroupTask, GroupThread};
+pub use host::Host;
 pub use load::{ContainerLoad, ContainerRoot, Engine, Load, Periodic, PingFlood, Placed, Policy, Process};
 pub use network::Namespace;
 pub use pool::{KernelThread, Pool, PoolOrder, Windows};
@@ -52,7 +54,8 @@ object! {
             = "Interval after which the tables repeat, a multiple of the hyperperiod.";
         "lead" lead: Option<Lead>, optional "none" = "How early the kernel starts to dispatch a job, see [The lead](#the-lead).";
         "clock" clock: Clock, or "`monotonic`" { Clock::Monotonic } = "The clock of the tables, see [The clock](#the-clock).";
-        "cpus" cpus: Vec<u32> [Kind::CPUS], or "`[0]`" { vec![0] } = "CPUs that tables can use, in any order.";
+        "cpus" cpus: Vec<u32> [Kind::CPUS], or "`[0]`, or those of `hosts`" { vec![0] } = "CPUs that tables can use, in any order.";
+        "hosts" hosts: Vec<Host>, optional "one host" = "The [hosts](#hosts) of a system with several machines.";
         "preemptible" preemptible: Option<bool>, optional "`true`"
             = "The default of `preemptible` of all tasks, see [Tasks without preemption](#tasks-without-preemption).";
         "tasks" tasks: Vec<Task>, optional "none" = "The [tasks](#tasks). At most 4096, counted together with the groups that have windows.";
@@ -119,9 +122,10 @@ impl System {
 
     /// Fills in the defaults that follow from other values.
     pub(crate) fn complete(&mut self) {
+        self.complete_hosts();
         self.tasks.iter_mut().for_each(Task::complete);
-        let cpus = &self.cpus;
-        self.groups.iter_mut().for_each(|group| group.complete(cpus));
+        let cpus: Vec<CpuSet> = self.groups.iter().map(|group| self.cpus_on(group.host.as_deref())).collect();
+        self.groups.iter_mut().zip(cpus).for_each(|(group, cpus)| group.complete(cpus.as_slice()));
         let shares_clock = self.sync().is_some();
         self.network.iter_mut().for_each(|network| network.complete(shares_clock));
     }
@@ -139,6 +143,15 @@ impl System {
     /// Returns the task of that name.
     pub fn task(&self, name: &str) -> Option<&Task> {
         self.tasks.iter().find(|task| task.name == name)
+    }
+
+    /// Returns the CPUs that the windows of this task may be on: its own, else those of its host, else all.
+    pub fn cpus_of(&self, task: &Task) -> CpuSet {
+        match task.cpu {
+            Some(cpu) => CpuSet::from_iter([cpu]),
+            None if task.cpus.is_empty() => self.cpus_on(task.host.as_deref()),
+            None => task.cpus.clone(),
+        }
     }
 
     /// Whether the table can interrupt the jobs of this task: its own key, else that of the system.

@@ -11,6 +11,7 @@ object! {
     pub struct Namespace: "a namespace" {
         "name" name: String [Kind::Name { most: MAX_NAME }], required
             = "The unique name of the namespace. In iproute2 its name is `macrotick-NAME`.";
+        "host" host: Option<String> [Kind::Text("host")], optional "the only one" = "The name of its [host](#hosts).";
         "address" address: String [Kind::Text("address")], required
             = "IPv4 address of the interface with the prefix length (1 to 30), as in `10.0.0.1/24`.";
     }

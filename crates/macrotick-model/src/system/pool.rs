@@ -29,6 +29,8 @@ pub struct Pool {
     pub length: Duration,
     /// The CPU; `None` if the solver chooses it.
     pub cpu: Option<u32>,
+    /// The name of the host, in a system with several ones.
+    pub host: Option<String>,
     /// The order of the ready threads.
     pub order: PoolOrder,
     /// Whether the pool also runs outside its windows, under the policies of its threads.

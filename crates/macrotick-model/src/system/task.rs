@@ -20,7 +20,10 @@ object! {
             = "Upper bound on the variation of starts, at most the deadline.";
         "after" after: Vec<String> [Kind::List(&Kind::Text("tasks"))], optional "none"
             = "Tasks of the same period: each job starts after their jobs of the same number have ended, see [Order of jobs](#order-of-jobs).";
+        "host" host: Option<String> [Kind::Text("host")], optional "that of its CPUs or of its namespace; otherwise the solver chooses" = "The name of its [host](#hosts).";
         "cpu" cpu: Option<u32> [Kind::Cpu], optional "the solver chooses" = "The CPU of the task, one of `cpus`.";
+        "cpus" cpus: CpuSet, optional "those of its host"
+            = "The CPUs that the solver can choose for the task. Not with `cpu`.";
         "migrate" migrate: bool, optional "`false`"
             = "Whether the task can have windows on several CPUs, see [Tasks that migrate](#tasks-that-migrate). Not with `cpu`.";
         "preemptible" preemptible: Option<bool>, optional "`preemptible` of the system"

@@ -51,13 +51,16 @@ object! {
     pub struct Interface: "an interface" {
         flat end: InterfaceEnd, required = "The device.";
         "name" name: String [Kind::Name { most: MAX_NAME }], required = "The unique name of the interface.";
-        "speed" speed: Option<Speed>, optional "`10Gb/s`; required with `device`"
+        "host" host: Option<String> [Kind::Text("host")], optional "that of its CPU; not with `namespace`, `port` or `switch`" = "The name of its [host](#hosts).";
+        "speed" speed: Option<Speed>, optional "`10Gb/s`; required with `device` and `switch`"
             = "Speed of the link, as in `/sys/class/net/DEVICE/speed`: from 1 Mb/s to 400 Gb/s.";
         "vlan" vlan: Option<u32> [Kind::Integer { least: 1, most: 4094 }], optional "none"
             = "The VLAN of its frames. A tag makes a frame 4 bytes longer.";
         "gates" gates: Option<Gates>, optional "all gates are always open" = "The [gates](#gates).";
         "path" path: Duration [Interface::PATH], or "`0us`" { Duration::ZERO }
             = "Constant time that a frame takes to the queue of the interface. Its gate opens that much after the frame is ready.";
+        "delay" delay: Duration [Interface::PATH], or "`0us`" { Duration::ZERO }
+            = "Longest time from the end of a frame on the link until the next interface or the receiver has it: cable, switch and reception.";
         "opening" opening: Duration [Interface::OPENING], or "`2us`" { Duration::from_micros(2) }
             = "Longest time from the instant at which a gate opens until the first frame starts. The gate stays open that much longer than its frames take.";
         "lead" lead: Option<Duration> [Interface::LEAD], optional "none"
@@ -73,6 +76,7 @@ forms! {
         key "namespace" Namespace: String = "The interface `eth0` of this [namespace](#namespaces). It sends the frames that leave the namespace.";
         key "port" Port: String = "The host's end, a port of the bridge. It sends the frames to this [namespace](#namespaces).";
         key "device" Device: String [Kind::Text("device")] = "A network device of the host, such as `eth1`.";
+        key "switch" Switch: String [Kind::Text("switch")] = "A port of this switch. Macrotick plans its gates, and something else sets them up.";
     }
 }
 
@@ -89,7 +93,7 @@ object! {
         "size" size: Size, required = "Payload of the frame: an IP packet with its headers.";
         "class" class: String [Kind::Text("class")], required = "The name of its traffic class.";
         "deadline" deadline: Duration [Flow::DEADLINE], required
-            = "Longest time from the instant at which the frame is ready until the last interface has sent it.";
+            = "Longest time from the instant at which the frame is ready until the last interface has sent it, with the `delay` of that interface.";
         "after" after: Option<Duration> [NOT_NEGATIVE], optional "the end of the sender's windows"
             = "The instant at which the frame is ready, counted from the start of the sender's job. For a group it counts from the start of the period.";
         "period" period: Option<Duration>, optional "the period of the sender"
@@ -253,7 +257,10 @@ impl Network {
         if shares_clock && self.sync.is_none() {
             self.sync = Some(SyncClass { priority: SyncClass::UNSAID, size: Size::from_bytes(128), frames: 8 });
         }
-        let virtual_ones = self.interfaces.iter_mut().filter(|one| !matches!(one.end, InterfaceEnd::Device(_)));
+        let virtual_ones = self
+            .interfaces
+            .iter_mut()
+            .filter(|one| matches!(one.end, InterfaceEnd::Namespace(_) | InterfaceEnd::Port(_)));
         virtual_ones.for_each(|interface| interface.speed = interface.speed.or(Some(Speed::VIRTUAL)));
         let taken = |priority: &u8| self.classes.iter().any(|class| class.priority == Some(*priority));
         let free = (0..=7).rev().chain(8..=15).find(|priority| !taken(priority)).unwrap_or(7);

@@ -37,6 +37,7 @@ impl Rules<'_> {
             ("offset", task.offset.is_some()),
             ("jitter", task.jitter.is_some()),
             ("cpu", task.cpu.is_some()),
+            ("cpus", !task.cpus.is_empty()),
             ("migrate", task.migrate),
             ("preemptible", task.preemptible.is_some()),
             ("on-miss", task.on_miss != OnMiss::Resume),
@@ -45,7 +46,9 @@ impl Rules<'_> {
         for (key, _) in given.into_iter().filter(|(_, given)| *given) {
             let text = format!("task `{}` has a reservation, but `{key}` applies only to windows", task.name);
             self.add(format!("{path}.{key}"), &[&format!("{path}.supply")], text).hint = Some(match key {
-                "cpu" | "migrate" => "list the CPUs of the task: `supply: {deadline: {cpus: [CPU, ...]}}`".into(),
+                "cpu" | "cpus" | "migrate" => {
+                    "list the CPUs of the task: `supply: {deadline: {cpus: [CPU, ...]}}`".into()
+                }
                 _ => format!("leave out `{key}`, or `supply`"),
             });
         }

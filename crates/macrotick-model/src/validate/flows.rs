@@ -123,6 +123,10 @@ impl Rules<'_> {
                 format!("flow `{name}` has neither `to` nor `via`"),
                 "list the interfaces that send its frames in `via`".to_owned(),
             ),
+            Some(to) if self.system.host_of(from) != self.system.host_of(to) => (
+                format!("flow `{name}`: `{from}` and `{to}` are on different hosts, and there is no `via`"),
+                "list the interfaces that send its frames in `via`".to_owned(),
+            ),
             Some(to) if self.system.namespaces_of(from) == self.system.namespaces_of(to) => (
                 format!("flow `{name}` crosses no interface: `{from}` and `{to}` are in the same namespace"),
                 "set `namespace` of one of them, or list the interfaces in `via`".to_owned(),

@@ -48,6 +48,13 @@ impl Rules<'_> {
                 self.add(at("migrate"), &[&at("cpu")], text).hint = Some("leave out `cpu` or `migrate`".into());
             }
         }
+        for &cpu in task.cpus.as_slice() {
+            self.cpu(&at("cpus"), cpu);
+        }
+        if !task.cpus.is_empty() && task.cpu.is_some() {
+            let text = format!("task `{}` has both `cpu` and `cpus`", task.name);
+            self.add(at("cpus"), &[&at("cpu")], text).hint = Some("leave one of them out".into());
+        }
         if task.migrate && !self.system.is_preemptible(task) {
             let text = format!("task `{}` may migrate, but is not preemptible: its jobs stay on one CPU", task.name);
             let key = if task.preemptible.is_some() { at("preemptible") } else { "preemptible".into() };

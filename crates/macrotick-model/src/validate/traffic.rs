@@ -84,7 +84,10 @@ impl Rules<'_> {
         let interface = &network.interfaces[index];
         let path = format!("network.interfaces[{index}]");
         let at = |key: &str| format!("{path}.{key}");
-        let twice = network.interfaces[..index].iter().find(|other| other.end == interface.end);
+        let twice = network.interfaces[..index].iter().find(|other| {
+            let is_switch = matches!(interface.end, InterfaceEnd::Switch(_));
+            other.end == interface.end && other.host == interface.host && !is_switch
+        });
         if let Some(other) = twice {
             let key = self.end(&path, interface);
             let text = format!("interface `{}` already is this one", other.name);
@@ -132,6 +135,14 @@ impl Rules<'_> {
                     self.add(path, &[&format!("{path}.speed"), &format!("{path}.device")], text).hint = Some(hint);
                 }
                 "device"
+            }
+            InterfaceEnd::Switch(name) => {
+                if interface.speed.is_none() {
+                    let text = format!("interface `{}` is on switch `{name}`, but has no `speed`", interface.name);
+                    self.add(path, &[&format!("{path}.speed"), &format!("{path}.switch")], text).hint =
+                        Some("add `speed: 1Gb/s`".into());
+                }
+                "switch"
             }
         }
     }

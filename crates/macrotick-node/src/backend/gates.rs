@@ -260,6 +260,7 @@ pub fn commands(plan: &Plan, backend: Backend) -> Result<Vec<String>, NodeError>
                 let target = Target { kernel: host.clone(), namespace, wanted };
                 net::propose(&[target].into_iter().chain(vlan).collect::<Vec<_>>()).map_err(HostFailure::from)?
             }
+            InterfaceEnd::Switch(_) => Vec::new(),
             InterfaceEnd::Namespace(name) | InterfaceEnd::Port(name) => {
                 let queues = network::queues_of(system, name);
                 vec![net::propose_new(namespace.as_deref(), queues, &wanted).map_err(HostFailure::from)?]

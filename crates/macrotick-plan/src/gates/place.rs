@@ -70,6 +70,7 @@ fn soonest<'a>(frames: &[Sent<'_, 'a>]) -> Assumed<'a> {
         for interface in *way {
             at += interface.path + interface.sending_time(frame.flow.size);
             all.insert((frame.number, interface.name.as_str()), at);
+            at += interface.delay;
         }
     }
     all
@@ -154,16 +155,18 @@ fn belongs(slot: &Slot, flow: &Flow) -> bool {
     (&slot.group, &slot.class) == (&flow.from, &flow.class)
 }
 
-/// Returns the CPU of the thread that opens the gates: that of the first sender with windows.
+/// Returns the CPU of the thread that opens the gates: that of the first sender with windows on the same host.
 fn cpu(plan: &Plan, network: &Network, ways: &[Vec<&Interface>], interface: &Interface) -> u32 {
     let crosses = |way: &[&Interface]| way.iter().any(|one| one.name == interface.name);
+    let here = plan.system.cpus_on(plan.system.host_of_interface(interface));
     let flows = network.flows.iter().zip(ways).filter(|(_, way)| crosses(way));
     let of = |flow: &Flow| {
         let group = plan.system.groups.iter().find(|group| group.name == flow.from);
         let name = group.and_then(|group| group.pool_name()).unwrap_or_else(|| flow.from.clone());
-        plan.cpus(&name).first()
+        plan.cpus(&name).first().filter(|cpu| here.contains(*cpu))
     };
-    interface.cpu.or_else(|| flows.filter_map(|(flow, _)| of(flow)).next()).unwrap_or(plan.system.cpus[0])
+    let first = || here.first().expect("a host has a CPU");
+    interface.cpu.or_else(|| flows.filter_map(|(flow, _)| of(flow)).next()).unwrap_or_else(first)
 }
 
 impl<'a> Placement<'a> {
@@ -243,6 +246,7 @@ impl<'a> Placement<'a> {
                 early => self.express(frame, interface, at + interface.path, early)?,
             };
             self.left.insert((frame.number, interface.name.as_str()), at);
+            at += interface.delay;
         }
         match way.last() {
             Some(interface) if at > frame.limit => Err(GateError::Late(Box::new(LateFrame {
@@ -264,7 +268,8 @@ impl<'a> Placement<'a> {
     fn soonest(&self, frame: &Frame<'a>, way: &[&'a Interface]) -> Duration {
         let hop = |at: Duration, interface: &&Interface| {
             let (work, sending) = (self.threads.work(&interface.name), interface.sending_time(frame.flow.size));
-            at + interface.path + work.map_or(sending, |(before, after)| before + after.max(sending))
+            let sent = at + interface.path + work.map_or(sending, |(before, after)| before + after.max(sending));
+            sent + interface.delay
         };
         way.iter().fold(frame.ready, hop)
     }

@@ -137,7 +137,7 @@ impl<'a> Insertion<'a> {
         let needed = demand.per_cycle(self.problem.cycle);
         let cpus = &self.problem.system.cpus;
         let mut allowed: Vec<usize> = (0..cpus.len())
-            .filter(|&cpu| demand.cpu.is_none_or(|pinned| pinned == cpus[cpu]))
+            .filter(|&cpu| demand.cpus.contains(cpus[cpu]))
             .filter(|&cpu| self.load[cpu] + needed <= self.capacity)
             .collect();
         allowed.sort_by_key(|&cpu| (self.load[cpu], cpu));

@@ -88,7 +88,9 @@ fn cpu(plan: &Plan, table: &CpuTable, until: Duration) -> Row {
             add(window.offset - lead.reserved(), window.offset, "lead", hover);
         }
     }
-    Row { label: format!("CPU {}", table.cpu), bars }
+    let host = plan.system.host_of_cpus(&[table.cpu]);
+    let host = host.map_or(String::new(), |host| format!(" of {}", visible(&host.name)));
+    Row { label: format!("CPU {}{host}", table.cpu), bars }
 }
 
 fn span(from: Duration, to: Duration) -> String {

@@ -12,19 +12,20 @@ use super::{run, tell_verdict};
 use crate::args::ApplyArgs;
 use crate::changes::{self, seconds};
 use crate::error::CliError;
-use crate::input::plan_beside;
+use crate::input::{part_of, plan_beside};
 use crate::service;
 use crate::Outcome;
 
 /// Changes the running deployment, or else deploys the plan and supervises it.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
     let running = macrotick_host::present::deployed_plan();
-    let mut plan = plan_beside(&args.input, running.as_ref())?;
-    let verdict = macrotick_check::check(&plan);
+    let whole = plan_beside(&args.input, running.as_ref())?;
+    let verdict = macrotick_check::check(&whole);
     if !verdict.is_feasible() {
         tell_verdict(&verdict);
         return Ok(Outcome::DoesNotHold);
     }
+    let mut plan = part_of(&args.input, &whole, args.host.as_deref())?;
     let directory = std::env::current_dir().map_err(|source| CliError::Read { path: ".".into(), source })?;
     anchor(&mut plan, &directory);
     if args.dry_run {

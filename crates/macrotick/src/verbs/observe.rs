@@ -9,13 +9,14 @@ use macrotick_report::output;
 use crate::args::{DispatchArgs, ObserveArgs};
 use crate::error::CliError;
 use crate::files::Files;
+use crate::input::part_of;
 use crate::progress::RunBar;
 use crate::Outcome;
 
 /// Runs a plan on this host, unless the judge refuses it, and writes the raw records.
 pub fn execute(args: &ObserveArgs) -> Result<Outcome, CliError> {
     Files::default().reads([&args.plan]).writes([&args.output]).check()?;
-    let plan = Plan::load(&args.plan)?;
+    let plan = part_of(&args.plan, &Plan::load(&args.plan)?, None)?;
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() && !args.unchecked {
         output::tell(verdict);

@@ -11,7 +11,7 @@ use macrotick_report::{output, Report};
 use super::{lab, report};
 use crate::args::{LabOptions, RunArgs};
 use crate::error::CliError;
-use crate::input::plan_from;
+use crate::input::{part_of, plan_from};
 use crate::progress::RunBar;
 use crate::verbs::plan::period_advice;
 use crate::verbs::{create, observe, tell_verdict};
@@ -19,14 +19,15 @@ use crate::Outcome;
 
 /// Plans, deploys, runs, observes and reports.
 pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
-    let plan = plan_from(&args.input)?;
+    let whole = plan_from(&args.input)?;
+    let verdict = macrotick_check::check(&whole);
+    let plan = part_of(&args.input, &whole, args.host.as_deref())?;
     if args.lab_options.dry_run {
         return match args.lab {
             true => lab::dry_run(&job(args, &plan)?),
             false => dry_run(&plan, &observe::options(&args.dispatch)),
         };
     }
-    let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
         tell_verdict(&verdict);
         return Ok(Outcome::DoesNotHold);
