@@ -1,5 +1,7 @@
-//! Small systems with all features at once: jitter, offsets, deadlines, pins, sets of CPUs, migration, hosts, `after`,
-//! chains, reservations, groups with budgets, tasks or windows, leads, sync windows, coarse grids.
+//! Small systems with all features at once.
+//!
+//! Tasks have jitter, offsets, deadlines, pins, sets of CPUs, hosts, `after`, migration or reservations. There are chains,
+//! leads, sync windows, coarse grids, and groups with budgets, tasks or windows.
 
 use macrotick_model::System;
 

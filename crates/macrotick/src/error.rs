@@ -150,7 +150,7 @@ pub enum CliError {
         /// The reason.
         source: macrotick_model::PartError,
     },
-    /// A description of several hosts is to be deployed on one of them.
+    /// A description of several hosts cannot be deployed without its plan.
     #[error(
         "{path} has several hosts, and all must deploy the same plan: run `macrotick plan {path} -o PLAN.json` once, \
          and apply PLAN.json on each host",
