@@ -5,7 +5,7 @@ mod common;
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
 use macrotick_fixtures::{self as fixtures, by_hand, described, ms, tables, us};
-use macrotick_model::{Chain, Clock, CpuSet, CpuTable, Duration, Group, Lead, Plan, Window};
+use macrotick_model::{Chain, Clock, CpuSet, CpuTable, Duration, Group, Host, Lead, Plan, Window};
 use macrotick_plan::{plan, Solver};
 
 /// Makes a good plan of two CPUs with chains, phases and jobs of several windows. Every other seed has a lead.
@@ -252,6 +252,27 @@ fn a_task_on_the_wrong_cpu_or_on_two_is_caught() {
             let cpu = 1 - plan.tables[table].cpu;
             let task = plan.system.tasks.iter_mut().find(|task| task.name == name).expect("a known task");
             task.cpu = Some(cpu);
+            true
+        },
+        |violation| matches!(violation, Violation::WrongCpu { .. }),
+    );
+    // The same for a set of CPUs, and for a host.
+    each(
+        |plan, table, window| {
+            let (name, cpu) = (at(plan, table, window).task.clone(), 1 - plan.tables[table].cpu);
+            let task = plan.system.tasks.iter_mut().find(|task| task.name == name).expect("a known task");
+            (task.cpu, task.cpus) = (None, CpuSet::from_iter([cpu, 5]));
+            true
+        },
+        |violation| matches!(violation, Violation::WrongCpu { .. }),
+    );
+    each(
+        |plan, table, window| {
+            let (name, cpu) = (at(plan, table, window).task.clone(), plan.tables[table].cpu);
+            let host = |name: &str, cpu| Host { name: name.into(), cpus: vec![cpu], own: vec![0] };
+            plan.system.hosts = vec![host("here", cpu), host("there", 1 - cpu)];
+            let task = plan.system.tasks.iter_mut().find(|task| task.name == name).expect("a known task");
+            (task.cpu, task.host) = (None, Some("there".into()));
             true
         },
         |violation| matches!(violation, Violation::WrongCpu { .. }),
