@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use macrotick_fixtures::{pages, repository};
+use macrotick_model::System;
 
 /// Returns every block that begins with the system's name, with its document. The tutorials are left out, because some
 /// of their descriptions must not hold.
@@ -16,19 +17,24 @@ fn descriptions() -> Vec<(PathBuf, String)> {
     pages().into_iter().filter(|path| !path.starts_with("docs/tutorials")).flat_map(blocks).collect()
 }
 
-/// Runs the description in the test's own folder and checks that it holds.
+/// Runs the description in the test's own folder and checks that it holds, on each of its hosts.
 fn assert_held(folder: &str, document: &Path, description: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("system.yaml");
     std::fs::write(&path, description).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
-    command.arg("run").arg(&path).args(["--lab", "--duration", "500ms", "--output"]).arg(folder.join("run"));
-    let output = command.output().unwrap();
-    let told = [output.stdout, output.stderr].concat();
-    let told = String::from_utf8_lossy(&told);
-    assert_eq!(output.status.code(), Some(0), "{}:\n{description}\n{told}", document.display());
+    let hosts = System::load(&path).unwrap_or_else(|error| panic!("{error}")).hosts;
+    let parts = hosts.iter().map(|host| vec!["--host", host.name.as_str()]);
+    let parts: Vec<Vec<&str>> = parts.chain(hosts.is_empty().then(Vec::new)).collect();
+    for part in parts {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+        command.arg("run").arg(&path).args(["--lab", "--duration", "500ms", "--output"]).arg(folder.join("run"));
+        let output = command.args(part).output().unwrap();
+        let told = [output.stdout, output.stderr].concat();
+        let told = String::from_utf8_lossy(&told);
+        assert_eq!(output.status.code(), Some(0), "{}:\n{description}\n{told}", document.display());
+    }
 }
 
 #[test]
