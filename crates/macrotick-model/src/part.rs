@@ -2,7 +2,7 @@
 
 use crate::cpus::CpuSet;
 use crate::plan::{CpuTable, Plan};
-use crate::system::{Clock, Flow, Host, Network, Process, Supply, System, Task};
+use crate::system::{Clock, Flow, Host, Network, Process, Profile, Supply, System, Task};
 
 /// A plan without a part for a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,8 @@ impl Plan {
     /// Returns the plan as one host deploys it: with its tasks, groups, tables and gate lists, and with its own numbers
     /// of CPUs. A plan without hosts is its own part. `host` can be `None` if the system has at most one host.
     ///
-    /// Flows and slots stay as far as the host sends their frames. A chain stays if all its tasks are on the host.
+    /// Flows and slots stay as far as the host sends their frames. A chain stays if all its tasks are on the host. The
+    /// profile applies to each host that has CPUs of it.
     pub fn part(&self, host: Option<&str>) -> Result<Plan, PartError> {
         let hosts: Vec<String> = self.system.hosts.iter().map(|host| host.name.clone()).collect();
         let host = match (host, &self.system.hosts[..]) {
@@ -90,6 +91,10 @@ impl Plan {
         }
         system.namespaces.iter_mut().for_each(|namespace| namespace.host = None);
         system.load.iter_mut().for_each(|process| process.move_to(host));
+        system.profile = system.profile.take().and_then(|profile| {
+            let cpus = own_numbers(host, &profile.cpus);
+            (profile.cpus.is_empty() || !cpus.is_empty()).then_some(Profile { cpus, ..profile })
+        });
         system.chains.retain(|chain| chain.path.iter().all(|name| tasks.contains(name)));
         if let Some(table) = &mut system.table {
             table.retain_mut(|window| renumber(host, &mut window.cpu));
@@ -116,7 +121,10 @@ impl Plan {
         for interface in &mut network.interfaces {
             (interface.host, interface.cpu) = (None, interface.cpu.and_then(|cpu| host.own_number(cpu)));
         }
-        network.slots.retain(|slot| here(&slot.group));
+        network.slots.retain_mut(|slot| {
+            slot.interface = whole.interface_of(slot).map(|interface| interface.name.clone());
+            here(&slot.group) && slot.interface.as_deref().is_some_and(is_here)
+        });
         let keep = |flow: &mut Flow| {
             let way = self.system.way(&whole, flow);
             let own = way.iter().map(|interface| interface.name.clone()).take_while(|name| is_here(name));

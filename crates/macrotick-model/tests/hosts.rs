@@ -87,3 +87,29 @@ fn without_hosts_the_plan_is_its_own_part() {
     let error = plan.part(Some("x")).expect_err("no hosts").to_string();
     assert_eq!(error, "the plan has no host `x`, it is for one host without a name");
 }
+
+#[test]
+fn slots_groups_and_the_profile_are_on_their_host() {
+    let text = "system: s\nclock: {tai: {period: 10ms, length: 200us, bound: 20us}}\n\
+                hosts: [{name: one, cpus: [0, 1]}, {name: two, cpus: [2], own: [7]}]\n\
+                profile: {like: affinity, cpus: [1, 2]}\n\
+                tasks: [{name: a, period: 10ms, wcet: 1ms, host: two}]\n\
+                groups:\n  - {name: g, windows: {period: 10ms, length: 1ms}, host: two, run: [{name: p, hog: {}, host: two}]}\n  \
+                - {name: h, budget: 1ms, priority: 1, cpus: [0, 1], tasks: [{name: t, period: 20ms, wcet: 1ms, cpu: 1}]}\n\
+                load: [{name: l, hog: {}, cpu: 2}]\n\
+                network:\n  classes: [{name: g, priority: 6}, {name: rest}]\n  interfaces:\n    \
+                - {name: out, device: eth1, host: two, cpu: 2, lead: 10us, speed: 1Gb/s, gates: planned}\n  \
+                slots: [{group: g, period: 10ms, length: 1ms}]\n";
+    let windows = [window("a", ms(0), ms(1), "AD"), window("g", ms(2), ms(1), "")];
+    let plan = by_hand(described(text), ms(10), vec![table(2, windows)]);
+    let two = plan.part(Some("two")).expect("a part").system;
+    assert_eq!(two.problems(), [""; 0]);
+    let network = two.network.expect("a network");
+    assert_eq!((network.slots[0].interface.as_deref(), network.interfaces[0].cpu), (Some("out"), Some(7)));
+    assert_eq!((two.groups.len(), two.groups[0].name.as_str(), two.load[0].cpu), (1, "g", Some(7)));
+    assert_eq!(two.profile.expect("its profile").cpus.as_slice(), [7]);
+    let one = plan.part(Some("one")).expect("a part").system;
+    assert_eq!((one.problems(), one.network), (vec![], None));
+    assert_eq!((one.groups[0].cpus.as_slice(), one.groups[0].tasks[0].cpu), (&[0, 1][..], 1));
+    assert_eq!(one.profile.expect("its profile").cpus.as_slice(), [1]);
+}

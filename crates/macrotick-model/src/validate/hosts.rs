@@ -1,8 +1,8 @@
 //! Rules of systems with several hosts.
 
-use super::{Rules, CPUS, HOST_NAMES, INTERFACE_NAMES, NAMESPACE_NAMES, TASK_NAMES};
+use super::{Rules, CPUS, GROUP_NAMES, HOST_NAMES, INTERFACE_NAMES, NAMESPACE_NAMES, TASK_NAMES};
 use crate::parse::nearest_name;
-use crate::system::{Chain, Flow, Interface, InterfaceEnd, Network, Task};
+use crate::system::{Chain, Flow, Group, GroupThread, Interface, InterfaceEnd, Network, Task};
 
 const HOSTS: &str = "hosts";
 
@@ -28,6 +28,7 @@ impl Rules<'_> {
         for (index, group) in system.groups.iter().enumerate() {
             let path = format!("groups[{index}]");
             self.on_host(&path, &group.host, &group.cpus, ("group", &group.name));
+            self.gate_threads_on_host(&path, group);
             for (number, process) in group.run.iter().enumerate() {
                 let cpus: Vec<u32> = process.cpu.into_iter().collect();
                 let host = process.host.as_ref().or(group.host.as_ref()).cloned();
@@ -94,6 +95,20 @@ impl Rules<'_> {
         if let Some(reason) = reason {
             let text = format!("task `{}` {reason}, and has no `host`", task.name);
             self.add(path, &[&format!("{path}.host"), HOSTS], text).hint = Some("add `host: NAME`".into());
+        }
+    }
+
+    /// Checks that a group serves only gate threads of its host.
+    fn gate_threads_on_host(&mut self, path: &str, group: &Group) {
+        let system = self.system;
+        for (index, thread) in group.kernel_threads.iter().enumerate() {
+            let GroupThread::Gate(name) = thread else { continue };
+            let interface = system.network.as_ref().and_then(|network| network.interface(name));
+            let there = interface.and_then(|interface| system.host_of_interface(interface));
+            if let (Some(there), Some(host)) = (there, group.host.as_deref().filter(|host| Some(*host) != there)) {
+                let text = format!("group `{}` is on host `{host}`, and interface `{name}` on `{there}`", group.name);
+                self.add(format!("{path}.kernel-threads[{index}]"), &[GROUP_NAMES, INTERFACE_NAMES, HOSTS], text);
+            }
         }
     }
 
@@ -172,6 +187,15 @@ impl Rules<'_> {
                     self.on_host(&path, &interface.host, &cpus, ("interface", &interface.name));
                 }
                 _ => self.no_host(&path, interface),
+            }
+        }
+        for (index, slot) in network.slots.iter().enumerate() {
+            let there = network.interface_of(slot).and_then(|interface| self.system.host_of_interface(interface));
+            let group = self.system.host_of(&slot.group);
+            if let (Some(there), Some(group)) = (there, group.filter(|group| Some(*group) != there)) {
+                let text =
+                    format!("group `{}` is on host `{group}`, and the interface of its slot on `{there}`", slot.group);
+                self.add(format!("network.slots[{index}]"), &[GROUP_NAMES, INTERFACE_NAMES, "groups", HOSTS], text);
             }
         }
         for (index, flow) in network.flows.iter().enumerate().filter(|_| several) {
