@@ -104,6 +104,8 @@ pub enum Violation {
     GroupsUnknown { error: String },
     /// A task of SCHED_DEADLINE has no CPU.
     NoCpu { task: String },
+    /// A task of SCHED_DEADLINE has a CPU of another host.
+    WrongReservation { task: String, cpu: u32, allowed: CpuSet },
     /// SCHED_DEADLINE would promise more than the kernel admits beside windows and budgets. The values are per mille of
     /// one CPU.
     Promised { cpus: CpuSet, promised: i64, capacity: i64 },
@@ -193,6 +195,9 @@ impl fmt::Display for Violation {
             }
             WrongCpu { task, cpu, allowed } => {
                 write!(f, "task `{task}` is pinned to CPU {allowed}, but has windows on CPU {cpu}")
+            }
+            WrongReservation { task, cpu, allowed } => {
+                write!(f, "task `{task}` may use the CPUs of its host ({allowed}), but its reservation is on CPU {cpu}")
             }
             NoJob { task, offset } => write!(f, "task `{task}`: the window at {offset} belongs to no job"),
             NoDeadline { task, start } => write!(f, "task `{task}`: the job from {start} has no DEADLINE"),

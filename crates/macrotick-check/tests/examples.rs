@@ -97,6 +97,25 @@ fn a_value_is_on_the_other_host_before_its_task_begins() {
 }
 
 #[test]
+fn a_reservation_is_on_its_host() {
+    let text = "system: s\nclock: {tai: {period: 10ms, length: 200us, bound: 20us}}\n\
+                hosts: [{name: one, cpus: [0]}, {name: two, cpus: [1]}]\n\
+                tasks:\n  - {name: w, period: 10ms, wcet: 4ms, host: two}\n  \
+                - {name: r, period: 5ms, wcet: 1ms, supply: deadline, host: two}\n";
+    let system = System::parse(text, "s.yaml").unwrap();
+    let plan = plan(&system, Solver::default_for(&system)).unwrap();
+    assert!(check(&plan).is_feasible(), "{}", check(&plan));
+    assert_eq!(plan.cpus("r").as_slice(), [1]);
+    let mut wrong = plan.clone();
+    let task = wrong.system.tasks.iter_mut().find(|task| task.name == "r").unwrap();
+    if let macrotick_model::Supply::Deadline(reservation) = &mut task.supply {
+        reservation.cpus = std::iter::once(0).collect();
+    }
+    let told: Vec<String> = check(&wrong).violations.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["task `r` may use the CPUs of its host (1), but its reservation is on CPU 0"]);
+}
+
+#[test]
 fn response_has_two_thousand_activations() {
     let plan = planned("bench/response.yaml");
     assert!(plan.system.experiment.duration / plan.system.tasks[0].period >= 2000);

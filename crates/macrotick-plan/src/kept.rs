@@ -119,7 +119,10 @@ fn alone(system: &System) -> impl Iterator<Item = (&Task, &Reservation)> {
 /// do not migrate over it.
 fn beside(system: &System, cycle: Duration, manner: Manner) -> Option<System> {
     let mut beside = system.clone();
-    let mut keep = |name: String, cpu: Option<u32>, tasks: &[(&Task, &Reservation)], budget: Duration| {
+    let mut keep = |name: String,
+                    (cpu, host): (Option<u32>, Option<String>),
+                    tasks: &[(&Task, &Reservation)],
+                    budget: Duration| {
         let shortest = tasks.iter().map(|(task, _)| task.deadline.min(task.period)).min()?;
         let most = Duration::from_nanos(shortest.as_nanos() / manner.parts);
         let period = part_of(cycle, most, system.macrotick)?;
@@ -128,6 +131,7 @@ fn beside(system: &System, cycle: Duration, manner: Manner) -> Option<System> {
         if manner.fixed {
             beside.tasks.push(Task {
                 cpu,
+                host,
                 jitter: Some(Duration::ZERO),
                 preemptible: Some(false),
                 ..Task::named(name, period, length)
@@ -135,7 +139,7 @@ fn beside(system: &System, cycle: Duration, manner: Manner) -> Option<System> {
         } else {
             let order = PoolOrder::RoundRobin(PoolOrder::DEFAULT_SLICE);
             let windows = Some(Windows { period, length, order, slack: false });
-            beside.groups.push(Group { windows, ..Group::named(name, cpu.into_iter().collect()) });
+            beside.groups.push(Group { windows, host, ..Group::named(name, cpu.into_iter().collect()) });
         }
         Some(())
     };
@@ -143,11 +147,12 @@ fn beside(system: &System, cycle: Duration, manner: Manner) -> Option<System> {
         let here: Vec<_> = alone(system).filter(|(_, one)| one.cpus.contains(cpu)).collect();
         let budget = if manner.with_budgets { room::expected_budget(system, cpu) } else { Duration::ZERO };
         if !here.is_empty() {
-            keep(format!("{PREFIX}{PREFIX}{cpu}"), Some(cpu), &here, budget)?;
+            keep(format!("{PREFIX}{PREFIX}{cpu}"), (Some(cpu), None), &here, budget)?;
         }
     }
     for one in alone(system).filter(|(_, one)| one.cpus.is_empty() || !manner.together) {
-        keep(format!("{PREFIX}{}", one.0.name), one.1.cpus.as_slice().first().copied(), &[one], Duration::ZERO)?;
+        let place = (one.1.cpus.as_slice().first().copied(), one.0.host.clone());
+        keep(format!("{PREFIX}{}", one.0.name), place, &[one], Duration::ZERO)?;
     }
     for task in &mut beside.tasks {
         if let Supply::Deadline(reservation) = &mut task.supply {
