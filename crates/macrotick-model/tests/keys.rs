@@ -48,12 +48,13 @@ fn the_schemas_are_those_of_the_table() {
 }
 
 /// The wrong descriptions that the schema accepts, each with the reason. It must report all others.
-const TAKEN: [(&str, &str); 27] = [
+const TAKEN: [(&str, &str); 28] = [
     ("anchors", "a validator replaces them by their values"),
     ("cycle", "one time must be a multiple of others"),
     ("duplicate-key", "a validator sees one of them"),
     ("duplicate-name", "all names must be different"),
     ("hosts", "hosts depend on CPUs and on each other"),
+    ("hosts-idle", "the same"),
     ("hosts-network", "interfaces, flows and chains depend on hosts"),
     ("huge-period", "times are text, and a pattern cannot limit them"),
     ("hyperperiod", "the least common multiple of times is bounded"),

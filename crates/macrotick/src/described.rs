@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use macrotick_analysis::servers::{self, Admission, Change, Host, ServersError, TaskAnalysis};
-use macrotick_model::{Container, Group, LoadError, PartError, Plan, System};
+use macrotick_model::{Container, Group, LoadError, Plan, System};
 use macrotick_plan::{Options, Solver};
 
 use crate::error::CliError;
@@ -38,10 +38,6 @@ impl Described {
     /// Loads and plans a description.
     pub fn load(path: &Path) -> Result<Described, CliError> {
         let system = System::load(path)?;
-        if system.hosts.len() > 1 {
-            let hosts = system.hosts.iter().map(|host| host.name.clone()).collect();
-            return Err(CliError::Part { path: path.into(), source: PartError::Unnamed(hosts) });
-        }
         let plan = planned(path, &system, Solver::default_for(&system), Options::default())?;
         let verdict = macrotick_check::check(&plan);
         let faults = verdict.violations.iter().map(|violation| format!("without it: {violation}")).collect();

@@ -65,6 +65,7 @@ impl System {
         if self.cpus == [0] {
             self.cpus = self.hosts.iter().flat_map(|host| host.cpus.iter().copied()).collect();
             self.cpus.sort_unstable();
+            self.cpus.dedup();
         }
         let known = self.clone();
         let only = known.hosts.first().filter(|_| known.hosts.len() == 1).map(|host| host.name.clone());

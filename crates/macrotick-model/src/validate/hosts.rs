@@ -2,7 +2,7 @@
 
 use super::{Rules, CPUS, GROUP_NAMES, HOST_NAMES, INTERFACE_NAMES, NAMESPACE_NAMES, TASK_NAMES};
 use crate::parse::nearest_name;
-use crate::system::{Chain, Flow, Group, GroupThread, Interface, InterfaceEnd, Network, Task};
+use crate::system::{Chain, Flow, Group, GroupThread, Interface, InterfaceEnd, Network, Process, Task};
 
 const HOSTS: &str = "hosts";
 
@@ -33,6 +33,7 @@ impl Rules<'_> {
                 let cpus: Vec<u32> = process.cpu.into_iter().collect();
                 let host = process.host.as_ref().or(group.host.as_ref()).cloned();
                 self.same_host(&format!("{path}.run[{number}]"), &host, process.namespace.as_deref(), &process.name);
+                self.host_in_group(&format!("{path}.run[{number}]"), group, process);
                 self.cpus_on_host(&format!("{path}.run[{number}].cpu"), &host, &cpus, ("process", &process.name));
             }
         }
@@ -40,6 +41,7 @@ impl Rules<'_> {
             let (path, cpus): (_, Vec<u32>) = (format!("load[{index}]"), process.cpu.into_iter().collect());
             self.on_host(&path, &process.host, &cpus, ("process", &process.name));
             self.same_host(&path, &process.host, process.namespace.as_deref(), &process.name);
+            self.has_more(&path, &process.host, ("process", &process.name));
         }
         for (index, namespace) in system.namespaces.iter().enumerate() {
             self.on_host(&format!("namespaces[{index}]"), &namespace.host, &[], ("namespace", &namespace.name));
@@ -68,7 +70,9 @@ impl Rules<'_> {
             }
         }
         if host.own.len() != host.cpus.len() {
-            let text = format!("host `{}` has {} CPUs, but {} in `own`", host.name, host.cpus.len(), host.own.len());
+            let (name, count) = (&host.name, host.cpus.len());
+            let noun = if count == 1 { "CPU" } else { "CPUs" };
+            let text = format!("host `{name}` has {count} {noun}, but {} in `own`", host.own.len());
             self.add(format!("{path}.own"), &[&format!("{path}.cpus")], text);
         }
         if let Some(twice) = host.own.iter().enumerate().find(|(at, cpu)| host.own[..*at].contains(cpu)) {
@@ -88,13 +92,17 @@ impl Rules<'_> {
         let several = self.system.hosts.len() > 1 && task.host.is_none();
         let reason = match task.reservation() {
             _ if !several => None,
-            Some(reservation) if reservation.cpus.is_several() => Some("migrates between hosts"),
+            Some(reservation) if reservation.cpus.is_several() => Some("migrates between its CPUs"),
             None if task.migrate => Some("may migrate"),
             _ => None,
         };
         if let Some(reason) = reason {
-            let text = format!("task `{}` {reason}, and has no `host`", task.name);
-            self.add(path, &[&format!("{path}.host"), HOSTS], text).hint = Some("add `host: NAME`".into());
+            let lacks = if cpus.is_empty() { "it has no `host`" } else { "its CPUs are on several hosts" };
+            let text = format!("task `{}` {reason}, and {lacks}", task.name);
+            self.add(path, &[&format!("{path}.host"), HOSTS], text).hint = Some(match cpus.is_empty() {
+                true => "add `host: NAME`".into(),
+                false => "list CPUs of one host only".into(),
+            });
         }
     }
 
@@ -119,9 +127,35 @@ impl Rules<'_> {
         if self.system.hosts.len() > 1 && host.is_none() {
             // Without `cpus`, a group has got all CPUs.
             let is_unsaid = cpus.is_empty() || *cpus == self.system.cpus;
-            let reason = if is_unsaid { "no `host`" } else { "CPUs of several hosts" };
+            let (reason, hint) = match cpus {
+                _ if is_unsaid => ("no `host`".into(), "add `host: NAME`"),
+                [cpu] => (format!("CPU {cpu}, which belongs to no host"), "list the CPU in `cpus` of a host"),
+                _ => ("CPUs of several hosts".into(), "list CPUs of one host only"),
+            };
             self.add(path, &[&format!("{path}.host"), HOSTS], format!("{} `{}` has {reason}", what.0, what.1)).hint =
-                Some("add `host: NAME`".into());
+                Some(hint.into());
+        }
+    }
+
+    fn host_in_group(&mut self, path: &str, group: &Group, process: &Process) {
+        self.known_host(path, &process.host);
+        let (Some(host), Some(own)) = (&group.host, &process.host) else { return };
+        if host != own && self.system.host(own).is_some() {
+            let text = format!("`{}` is on host `{own}`, and its group `{}` on `{host}`", process.name, group.name);
+            self.add(format!("{path}.host"), &[GROUP_NAMES, HOST_NAMES], text).hint = Some("leave out `host`".into());
+        }
+    }
+
+    /// Checks that a host deploys something: a plan without tasks and groups is none.
+    fn has_more(&mut self, path: &str, host: &Option<String>, (kind, name): (&str, &str)) {
+        let system = self.system;
+        let is_here = |other: &Option<String>| other.is_none() || other == host;
+        let some = system.tasks.iter().any(|task| is_here(&task.host))
+            || system.groups.iter().any(|group| is_here(&group.host));
+        if let Some(host) = host.as_ref().filter(|host| !some && system.host(host).is_some()) {
+            let text = format!("{kind} `{name}` is on host `{host}`, which has neither a task nor a group");
+            self.add(path, &[TASK_NAMES, GROUP_NAMES, HOST_NAMES, "tasks", "groups"], text).hint =
+                Some("give the host a task, or leave the host out".into());
         }
     }
 
@@ -185,6 +219,9 @@ impl Rules<'_> {
                 InterfaceEnd::Device(_) => {
                     let cpus: Vec<u32> = interface.cpu.into_iter().collect();
                     self.on_host(&path, &interface.host, &cpus, ("interface", &interface.name));
+                    if interface.gates.is_some() {
+                        self.has_more(&path, &interface.host, ("interface", &interface.name));
+                    }
                 }
                 _ => self.no_host(&path, interface),
             }
