@@ -365,6 +365,13 @@ fn kinds() -> Vec<Kind> {
         kind("reservation with a short deadline", budgets, "demand", |plan| {
             plan.system.tasks[1].deadline = us(100);
         }),
+        kind("reservation on another host", budgets, "wrong-reservation", |plan| {
+            let cpus = reservation(plan).cpus.as_slice().to_vec();
+            let host =
+                |name: &str, cpus: Vec<u32>| macrotick_model::Host { name: name.into(), own: cpus.clone(), cpus };
+            plan.system.hosts = vec![host("here", cpus), host("there", vec![99])];
+            plan.system.tasks[1].host = Some("there".into());
+        }),
         kind("windows in and beside a domain", moving, "straddles", |plan| {
             let task = plan.system.tasks[0].clone();
             let supply = Supply::Deadline(Reservation { runtime: us(10), cpus: CpuSet::from_iter([1]) });
