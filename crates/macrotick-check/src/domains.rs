@@ -51,10 +51,10 @@ pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
     let open = plan.system.reserved().filter(|(_, reservation)| reservation.cpus.is_empty());
     verdict.violations.extend(open.map(|(task, _)| Violation::NoCpu { task: task.name.clone() }));
     for (task, reservation) in plan.system.reserved() {
-        let allowed = allowed(plan, None, task.host.as_ref());
-        let elsewhere = reservation.cpus.as_slice().iter().find(|cpu| !allowed.is_empty() && !allowed.contains(**cpu));
-        let wrong = |&cpu: &u32| Violation::WrongReservation { task: task.name.clone(), cpu, allowed: allowed.clone() };
-        verdict.violations.extend(elsewhere.map(wrong));
+        let Some(allowed) = allowed(plan, None, task.host.as_ref()) else { continue };
+        if let Some(&cpu) = reservation.cpus.as_slice().iter().find(|cpu| !allowed.contains(**cpu)) {
+            verdict.violations.push(Violation::WrongReservation { task: task.name.clone(), cpu, allowed });
+        }
     }
     let domains = plan.system.domains();
     verdict.domains = domains.iter().map(|cpus| judge(plan, cpus, &mut verdict.violations)).collect();

@@ -103,12 +103,12 @@ pub(crate) fn replay(plan: &Plan, task: &Task, served: &[(u32, &Window)], violat
     jobs
 }
 
-/// Returns the CPUs of something with this CPU and this host, each if it is given. The set is empty for any CPU.
-pub(crate) fn allowed(plan: &Plan, cpu: Option<u32>, host: Option<&String>) -> CpuSet {
+/// Returns the CPUs of something with this CPU and this host, each if it is given. Without both, it may use any: `None`.
+pub(crate) fn allowed(plan: &Plan, cpu: Option<u32>, host: Option<&String>) -> Option<CpuSet> {
     let host = || plan.system.hosts.iter().find(|other| Some(&other.name) == host);
     match cpu {
-        Some(cpu) => CpuSet::from_iter([cpu]),
-        None => host().into_iter().flat_map(|host| host.cpus.iter().copied()).collect(),
+        Some(cpu) => Some(CpuSet::from_iter([cpu])),
+        None => host().map(|host| host.cpus.iter().copied().collect()),
     }
 }
 
@@ -123,11 +123,11 @@ fn windows_of<'a>(
     cpus.dedup();
     let allowed = match task.cpus.is_empty() {
         true => allowed(plan, task.cpu, task.host.as_ref()),
-        false => task.cpus.clone(),
+        false => Some(task.cpus.clone()),
     };
     for (index, &cpu) in cpus.iter().enumerate() {
-        if !allowed.is_empty() && !allowed.contains(cpu) {
-            violations.push(Violation::WrongCpu { task: task.name.clone(), cpu, allowed: allowed.clone() });
+        if let Some(allowed) = allowed.clone().filter(|allowed| !allowed.contains(cpu)) {
+            violations.push(Violation::WrongCpu { task: task.name.clone(), cpu, allowed });
         }
         if index > 0 && !task.migrate {
             violations.push(Violation::Migrates { task: task.name.clone(), cpu, other: cpus[0] });

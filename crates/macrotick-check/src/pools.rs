@@ -45,8 +45,8 @@ fn places(plan: &Plan, pool: &Pool, served: &[(u32, &Window)], violations: &mut 
     cpus.dedup();
     let allowed = allowed(plan, pool.cpu, pool.host.as_ref());
     for (index, &cpu) in cpus.iter().enumerate() {
-        if !allowed.is_empty() && !allowed.contains(cpu) {
-            violations.push(Violation::PoolWrongCpu { pool: name(), cpu, allowed: allowed.clone() });
+        if let Some(allowed) = allowed.clone().filter(|allowed| !allowed.contains(cpu)) {
+            violations.push(Violation::PoolWrongCpu { pool: name(), cpu, allowed });
         }
         if index > 0 {
             violations.push(Violation::PoolMigrates { pool: name(), cpu, other: cpus[0] });

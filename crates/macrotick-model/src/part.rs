@@ -1,7 +1,9 @@
 //! The part of a plan that one of several hosts has.
 
+use std::collections::BTreeSet;
+
 use crate::cpus::CpuSet;
-use crate::plan::{CpuTable, Plan};
+use crate::plan::Plan;
 use crate::system::{Clock, Flow, Host, Network, Process, Profile, Supply, System, Task};
 
 /// A plan without a part for a host.
@@ -58,13 +60,12 @@ impl Plan {
 
     fn system_of(&self, host: &Host) -> System {
         let mut system = self.system.clone();
-        let is_served = |name: &str| {
-            let serves = |table: &&CpuTable| table.windows.iter().any(|window| window.task == name);
-            self.tables.iter().filter(serves).all(|table| host.cpus.contains(&table.cpu))
-        };
-        let is_here = |task: &Task| match &task.host {
-            Some(name) => *name == host.name,
-            None => is_served(&task.name) && self.cpus(&task.name).as_slice().iter().all(|cpu| host.cpus.contains(cpu)),
+        let here = self.tables.iter().filter(|table| host.cpus.contains(&table.cpu));
+        let served: BTreeSet<&str> = here.flat_map(|table| &table.windows).map(|window| window.task.as_str()).collect();
+        let is_here = |task: &Task| match (&task.host, task.reservation()) {
+            (Some(name), _) => *name == host.name,
+            (None, Some(reservation)) => reservation.cpus.as_slice().iter().all(|cpu| host.cpus.contains(cpu)),
+            (None, None) => served.contains(task.name.as_str()),
         };
         let on_host = |name: &Option<String>| name.as_ref().is_none_or(|name| *name == host.name);
         system.hosts.clear();

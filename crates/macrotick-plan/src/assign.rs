@@ -221,7 +221,7 @@ impl Assignment {
 
     /// Returns the CPUs that a task may use.
     pub fn allowed<'a>(&'a self, demand: &'a Demand) -> impl Iterator<Item = usize> + 'a {
-        (0..self.cpus.len()).filter(|&cpu| demand.cpus.contains(self.cpus[cpu]))
+        demand.places(&self.cpus)
     }
 
     /// Moves a task to the emptiest other CPU that has room and was not `tried`. Returns false if there is none.

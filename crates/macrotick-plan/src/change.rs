@@ -216,7 +216,9 @@ impl Change {
         let mut pinned = system.clone();
         for task in pinned.tasks.iter_mut().filter(|task| task.supply.is_windows()) {
             task.cpu = task.cpu.or_else(|| cpu(&task.name).filter(|&cpu| system.cpus_of(task).contains(cpu)));
-            task.cpus = if task.cpu.is_some() { CpuSet::default() } else { std::mem::take(&mut task.cpus) };
+            if task.cpu.is_some() {
+                task.cpus = CpuSet::default();
+            }
             task.migrate &= task.cpu.is_none();
         }
         for group in pinned.groups.iter_mut().filter(|group| group.cpus.is_empty()) {

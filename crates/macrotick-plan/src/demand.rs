@@ -44,6 +44,11 @@ impl Demand {
         self.kind == Kind::Pool
     }
 
+    /// Returns the places of its CPUs in the list of all CPUs, in ascending order.
+    pub fn places<'a>(&'a self, cpus: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
+        (0..cpus.len()).filter(|&cpu| self.cpus.contains(cpus[cpu]))
+    }
+
     /// Whether starts must keep to a phase, so the task cannot be left to EDF.
     pub fn needs_phase(&self) -> bool {
         self.jitter.is_some()

@@ -206,15 +206,9 @@ fn chain_bound(problem: &Problem, chain: &Chain, path: &[usize]) -> Option<Refut
         .or_else(|| refuted(Bound::Age, chain.age, aged, ages))
 }
 
-/// Returns the CPUs of a task, as indices.
-fn places<'a>(problem: &'a Problem, demand: &'a Demand) -> impl Iterator<Item = usize> + 'a {
-    let cpus = &problem.system.cpus;
-    (0..cpus.len()).filter(|&cpu| demand.cpus.contains(cpus[cpu]))
-}
-
 /// Returns the only CPU of a task, as an index.
 fn only_cpu(problem: &Problem, demand: &Demand) -> Option<usize> {
-    let mut cpus = places(problem, demand);
+    let mut cpus = demand.places(&problem.system.cpus);
     cpus.next().filter(|_| cpus.next().is_none())
 }
 
@@ -435,14 +429,14 @@ fn packing(problem: &Problem) -> Option<Refutation> {
     // With much room everywhere, there is a packing, and the search finds it.
     let (needed, largest) = (sizes.iter().sum::<i64>(), sizes.iter().max().copied().unwrap_or(0));
     let least = room.iter().min().copied().unwrap_or(0);
-    let is_free = |demand: &Demand| [1, cpus].contains(&places(problem, demand).count());
+    let is_free = |demand: &Demand| [1, cpus].contains(&demand.places(&system.cpus).count());
     if problem.demands.iter().all(is_free) && needed + largest * cpus as i64 <= least * cpus as i64 {
         return None;
     }
     let impossible = |tasks: &[usize]| {
         let sizes: Vec<i64> = tasks.iter().map(|&task| sizes[task]).collect();
         let allowed: Vec<Vec<usize>> =
-            tasks.iter().map(|&task| places(problem, &problem.demands[task]).collect()).collect();
+            tasks.iter().map(|&task| problem.demands[task].places(&system.cpus).collect()).collect();
         packing::pack(&sizes, &allowed, &room, &mut SplitMix64::new(1)) == Packed::Impossible
     };
     let mut tasks: Vec<usize> = (0..sizes.len()).collect();

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use macrotick_check::check;
-use macrotick_model::{Group, Plan, Supply, System, Task};
+use macrotick_model::{Group, PartError, Plan, Supply, System, Task};
 use macrotick_plan::{plan_changed, plan_watched, Change, Options, PlanError, Solver};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -174,9 +174,14 @@ pub fn plan_beside(path: &Path, running: Option<&Plan>) -> Result<Plan, CliError
 
 /// Returns the part of a plan for a host. Without a name, it is the host with the name of this machine.
 pub fn part_of(path: &Path, plan: &Plan, host: Option<&str>) -> Result<Plan, CliError> {
-    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let machine = Some(machine.trim()).filter(|name| plan.system.hosts.len() > 1 && plan.system.host(name).is_some());
-    plan.part(host.or(machine)).map_err(|source| CliError::Part { path: path.into(), source })
+    let part = match plan.part(host) {
+        Err(PartError::Unnamed(hosts)) => {
+            let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            plan.part(hosts.iter().map(String::as_str).find(|name| *name == machine.trim()))
+        }
+        part => part,
+    };
+    part.map_err(|source| CliError::Part { path: path.into(), source })
 }
 
 /// Gives groups the values of the former plan that their description leaves open.

@@ -136,10 +136,8 @@ impl<'a> Insertion<'a> {
         let demand = &self.problem.demands[task];
         let needed = demand.per_cycle(self.problem.cycle);
         let cpus = &self.problem.system.cpus;
-        let mut allowed: Vec<usize> = (0..cpus.len())
-            .filter(|&cpu| demand.cpus.contains(cpus[cpu]))
-            .filter(|&cpu| self.load[cpu] + needed <= self.capacity)
-            .collect();
+        let room = |&cpu: &usize| self.load[cpu] + needed <= self.capacity;
+        let mut allowed: Vec<usize> = demand.places(cpus).filter(room).collect();
         allowed.sort_by_key(|&cpu| (self.load[cpu], cpu));
         let emptiest = *allowed.first()?;
         let phase = self.units.add(Unit::phase(self.problem, task, emptiest));

@@ -20,7 +20,6 @@ use crate::Outcome;
 /// Plans, deploys, runs, observes and reports.
 pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     let whole = plan_from(&args.input)?;
-    let verdict = macrotick_check::check(&whole);
     let plan = part_of(&args.input, &whole, args.host.as_deref())?;
     if args.lab_options.dry_run {
         return match args.lab {
@@ -28,6 +27,7 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
             false => dry_run(&plan, &observe::options(&args.dispatch)),
         };
     }
+    let verdict = macrotick_check::check(&whole);
     if !verdict.is_feasible() {
         tell_verdict(&verdict);
         return Ok(Outcome::DoesNotHold);
