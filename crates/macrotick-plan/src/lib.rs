@@ -18,6 +18,7 @@ mod frozen;
 mod gaps;
 mod gates;
 mod graph;
+mod harmonic;
 mod insert;
 mod kept;
 mod network;

@@ -103,6 +103,12 @@ impl<'a> Clock<'a> {
         Clock { end: now + self.end.saturating_duration_since(now) / of, ..*self }
     }
 
+    /// Returns a clock that leaves a part of the rest of the time.
+    pub fn without_part(&self, of: u32) -> Clock<'a> {
+        let now = Instant::now();
+        Clock { end: self.end - self.end.saturating_duration_since(now) / of, ..*self }
+    }
+
     pub fn is_over(&self) -> bool {
         self.race.is_some_and(|(number, winner)| winner.load(Ordering::Relaxed) < number)
             || Instant::now() >= self.end

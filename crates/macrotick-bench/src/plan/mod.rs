@@ -41,7 +41,9 @@ is that of each core. The data age of a chain is at most two periods. Published 
 (Minaeva and others 2018).
 * **harmonic and full**: tasks on one CPU, without jitter and without preemption. Each period is a multiple of the next \
 shorter one. The systems are cut out of a table without gaps, then shortened to the load. The load is that of the time \
-beside sync windows, which take the part that the kernel keeps for itself.
+beside sync windows, which take the part that the kernel keeps for itself. Published for such periods: the load at which a \
+constraint solver succeeds within 60 s is 100 % on average with a factor of 2 or 3, 98.6 % with 5 and 99.7 % with 20 (Grus \
+and others 2024). Their systems were drawn in another way.
 * **infeasible**: easy systems with one conflict. None has a plan.
 
 The second table has the highest loads of **control units**: like the engine control unit, with the data age of a chain \
