@@ -1,4 +1,4 @@
-//! Harmonic tasks without jitter whose windows take all time of their CPUs.
+//! Harmonic tasks without jitter, with windows that take all time of their CPUs.
 
 use std::time::Duration as WallTime;
 

@@ -41,8 +41,8 @@ pub(super) struct Level {
 }
 
 impl Forest {
-    /// Returns the forest of each set of CPUs. Returns nothing if the system has anything else than harmonic windows
-    /// without jitter, if two sets of CPUs overlap, or if a forest is too large.
+    /// Returns the forest of each set of CPUs. There is none if the system has anything else than harmonic windows without
+    /// jitter. There is none either if two sets of CPUs overlap, or if a forest is too large.
     pub fn all(problem: &Problem) -> Option<Vec<Forest>> {
         let system = problem.system;
         let is_plain = |(task, demand): (usize, &Demand)| {

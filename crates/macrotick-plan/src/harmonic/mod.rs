@@ -1,12 +1,13 @@
 //! Tables for harmonic tasks without jitter, also where the windows leave no gap.
 //!
-//! If each period divides the next, such a table is a packing in two dimensions (Grus, Hanen, Hanzalek: Packing-inspired
-//! algorithms for periodic scheduling problems with harmonic periods, 2024). The free time of one shortest period is a
-//! bin. Windows of that period take a part of it. The rest is a bin for windows of the next longer period, once for each
-//! time that the shorter period fits into the longer one, and so on ([`forest`]).
+//! If each period divides the next, such a table is a packing in two dimensions. The source is Grus, Hanen, Hanzalek:
+//! Packing-inspired algorithms for periodic scheduling problems with harmonic periods, 2024. The free time of one
+//! shortest period is a bin. Windows of that period take a part of it. The rest is a bin for windows of the next longer
+//! period: one for each time that the shorter period fits into the longer one. The longer periods follow in the same way
+//! ([`forest`]).
 //!
-//! So the search goes from short periods to long ones. In each period, it packs all windows into bins ([`filling`]) such
-//! that the rests suit the windows of longer periods ([`prices`]). It keeps several packings of each period, and
+//! So the search goes from short periods to long ones. In each period, it packs all windows into bins ([`filling`]). The
+//! rests must suit the windows of longer periods ([`prices`]). The search keeps several packings of each period, and
 //! continues with the best ones ([`descent`]).
 
 mod descent;
@@ -22,8 +23,8 @@ use crate::table::{self, Piece};
 use forest::Forest;
 
 impl Problem<'_> {
-    /// Returns the pieces of each CPU, if all windows are harmonic and without jitter, they take nearly all time of some
-    /// CPUs, and the search finds a packing.
+    /// Returns the pieces of each CPU. All windows must be harmonic and without jitter, and take nearly all time of some
+    /// CPUs. Otherwise, or if the search finds no packing, returns nothing.
     pub(crate) fn packed(&self, clock: &Clock) -> Option<Vec<Vec<Piece>>> {
         let forests = Forest::all(self).filter(|forests| forests.iter().any(Forest::is_tight))?;
         let mut pieces = vec![Vec::new(); self.system.cpus.len()];

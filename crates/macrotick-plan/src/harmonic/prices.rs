@@ -6,7 +6,7 @@
 
 use super::forest::Forest;
 
-/// The price of a rest that nothing fits into, and of one whose bins need more short windows than there are.
+/// The price of a rest that nothing fits into, and of one that needs more short windows than there are.
 const WASTED: i64 = 6000;
 const TOO_SHORT: i64 = 5000;
 /// The price of each rest, and that of one with this number of windows of its length for its bins.
