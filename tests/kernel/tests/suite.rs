@@ -391,6 +391,9 @@ fn full_nonrt_on_two_cpus() {
 
 const SCX: Suite = Suite { flavor: Flavor::Scx, scx: Scx::Scenarios, ..SHORT };
 
+/// Times are long then, so only what the kernel says counts.
+const CHANGING: Suite = Suite { scx: Scx::Beside("changes"), verdicts: Verdicts::ArePrinted, ..SCX };
+
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_scx_on_one_cpu() {
@@ -426,9 +429,15 @@ fn full_scx_beside_a_scheduler() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_scx_while_schedulers_change() {
-    for (flavor, cpus) in [(Flavor::Scx, 1), (Flavor::Scx, 2), (Flavor::DebugScx, 1)] {
-        Suite { flavor, cpus, scx: Scx::Beside("changes"), verdicts: Verdicts::ArePrinted, ..SCX }.run();
+    for cpus in [1, 2] {
+        Suite { cpus, ..CHANGING }.run();
     }
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_while_schedulers_change_on_debug() {
+    Suite { flavor: Flavor::DebugScx, ..CHANGING }.run();
 }
 
 #[test]

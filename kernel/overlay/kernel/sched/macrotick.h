@@ -22,6 +22,7 @@
 
 struct cgroup_taskset;
 struct root_domain;
+struct rq_flags;
 
 #ifdef CONFIG_MACROTICK
 
@@ -73,6 +74,7 @@ void __macrotick_dequeue(struct rq *rq, struct task_struct *p);
 void mt_run(struct rq *rq, struct task_struct *next);
 void mt_ds_run(struct rq *rq, struct task_struct *next);
 void __macrotick_dead(struct task_struct *p);
+void macrotick_walk_unlock(struct rq *rq, struct task_struct *p, struct rq_flags *rf);
 
 /* Whether the group of a thread with this policy may serve it. */
 static inline bool mt_ds_may_serve(int policy)
@@ -320,6 +322,7 @@ macrotick_next_class(struct task_struct *p, const struct sched_class *class)
 {
 	return class;
 }
+#define macrotick_walk_unlock(rq, p, rf) task_rq_unlock(rq, p, rf)
 static inline void macrotick_group_released(struct task_group *tg) { }
 static inline void macrotick_init(void) { }
 

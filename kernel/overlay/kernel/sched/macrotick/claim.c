@@ -295,6 +295,8 @@ void __macrotick_dequeue(struct rq *rq, struct task_struct *p)
 		mt_ds_unlink(rq, &ds->lent);
 }
 
+#ifdef CONFIG_TIMERSHIELD
+
 /* Returns the level of a group for TimerShield: that of its priority. */
 static int level_of_group(const struct mt_group *group)
 {
@@ -335,6 +337,29 @@ int macrotick_running_level(unsigned int cpu)
 		return entity->pool ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
 	return server ? TS_LEVEL_GROUP((int)READ_ONCE(server->priority)) : TS_LEVEL_NORMAL;
 }
+
+#endif /* CONFIG_TIMERSHIELD */
+
+#ifdef CONFIG_SCHED_CLASS_EXT
+
+/*
+ * Hook of sched_ext's walks over all threads, in place of task_rq_unlock(). A
+ * change of class, or a thread of SCHED_DEADLINE, can have queued callbacks.
+ * The next one to take the lock does not expect them.
+ */
+void macrotick_walk_unlock(struct rq *rq, struct task_struct *p, struct rq_flags *rf)
+{
+	struct balance_callback *head;
+
+	/* The CPU stays online. */
+	preempt_disable();
+	head = splice_balance_callbacks(rq);
+	task_rq_unlock(rq, p, rf);
+	balance_callbacks(rq, head);
+	preempt_enable();
+}
+
+#endif /* CONFIG_SCHED_CLASS_EXT */
 
 /* Hook of finish_task_switch(): a thread is dead, and off its run queue. */
 void __macrotick_dead(struct task_struct *p)
