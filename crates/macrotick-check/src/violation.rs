@@ -194,7 +194,7 @@ impl fmt::Display for Violation {
                 write!(f, "task `{task}` may use the CPUs {allowed}, but has windows on CPU {cpu}")
             }
             WrongCpu { task, cpu, allowed } => {
-                write!(f, "task `{task}` is pinned to CPU {allowed}, but has windows on CPU {cpu}")
+                write!(f, "task `{task}` may only use {}, but has windows on CPU {cpu}", allowed.words())
             }
             WrongReservation { task, cpu, allowed } => {
                 write!(f, "task `{task}` may use the CPUs of its host ({allowed}), but its reservation is on CPU {cpu}")
@@ -240,7 +240,7 @@ impl fmt::Display for Violation {
                 write!(f, "pool `{pool}` may use the CPUs {allowed}, but has windows on CPU {cpu}")
             }
             PoolWrongCpu { pool, cpu, allowed } => {
-                write!(f, "pool `{pool}` is pinned to CPU {allowed}, but has windows on CPU {cpu}")
+                write!(f, "pool `{pool}` may only use {}, but has windows on CPU {cpu}", allowed.words())
             }
             PoolFlags { pool, cpu, offset } => {
                 write!(
@@ -277,8 +277,10 @@ impl fmt::Display for Violation {
             Network { violation } => write!(f, "{violation}"),
             Straddles { task, cpus, domain } => write!(
                 f,
-                "task `{task}` has windows on the CPUs {cpus}, but CPU {domain} is reserved for tasks of \
-                 SCHED_DEADLINE: threads do not migrate between them"
+                "task `{task}` has windows on {}, but tasks of SCHED_DEADLINE reserve {}: threads do not migrate \
+                 between them",
+                cpus.words(),
+                domain.words()
             ),
             OtherSystem { at, described, planned } => {
                 write!(f, "`{at}`: the description has {described}, but the plan has {planned}")

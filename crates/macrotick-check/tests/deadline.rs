@@ -166,7 +166,7 @@ fn what_no_solver_would_do_is_told() {
     }
     assert_eq!(
         faults(&check(&plan)),
-        ["task `m` has windows on the CPUs 0, 1, but CPU 0 is reserved for tasks of SCHED_DEADLINE: threads do not migrate \
+        ["task `m` has windows on the CPUs 0, 1, but tasks of SCHED_DEADLINE reserve CPU 0: threads do not migrate \
           between them"]
     );
 }

@@ -43,6 +43,11 @@ impl CpuSet {
     pub fn is_several(&self) -> bool {
         self.0.len() > 1
     }
+
+    /// Returns the CPUs as in a sentence: `CPU 1`, or `the CPUs 0, 2`.
+    pub fn words(&self) -> String {
+        format!("{} {self}", if self.is_several() { "the CPUs" } else { "CPU" })
+    }
 }
 
 impl FromIterator<u32> for CpuSet {

@@ -72,7 +72,10 @@ fn the_robot_arm_holds_under_the_kernel_class_and_misses_under_the_stock_policy(
     let (code, bytes) = run("examples/robot-arm", Backend::Other, "1s", &folder("robot-arm-other"));
     let other = report(&bytes);
     assert_eq!(code, 1);
-    assert!(misses(&other) > 100, "{} misses", misses(&other));
+    // README.md: three jobs in four.
+    let released: u64 = other.tasks.iter().map(|task| task.released).sum();
+    let percent = misses(&other) * 100 / released;
+    assert!((70..80).contains(&percent), "{percent} % of {released} jobs miss");
 }
 
 /// The example's load sets the clock, and the table follows it.

@@ -309,13 +309,19 @@ fn change(mut random: Random, asked: Board) {
     while asked.get(0) == 0 {
         let refuses = Kind::Refuses(std::process::id() as i32);
         let kinds = [Kind::Plain, Kind::Turns, Kind::Turns, Kind::Partial, Kind::Contradicts, refuses];
+        let begin = sys::now_ns();
         let loaded = Scheduler::load(*random.pick(&kinds));
+        let load = sys::now_ns() - begin;
         sys::sleep(random.below(8_000_000));
+        let begin = sys::now_ns();
         if random.below(8) == 0 {
             let _ = disable();
         }
         drop(loaded);
-        sys::sleep(random.below(8_000_000));
+        let unload = sys::now_ns() - begin;
+        // On the debug kernel, the walks over all threads take longer than the pauses between them. Threads of the
+        // kernel with a low priority need time, too: without it, RCU complains about a stall.
+        sys::sleep(random.below(8_000_000) + load + unload);
     }
 }
 

@@ -84,9 +84,10 @@ impl Rules<'_> {
             let cpus = group.cpus.iter().copied().collect::<crate::cpus::CpuSet>();
             if let Some(domain) = domains.iter().find(|domain| cpus.straddles(domain)) {
                 let text = format!(
-                    "group `{}` has the CPUs {cpus}, but CPU {domain} is reserved for tasks of SCHED_DEADLINE: threads \
-                     do not migrate between them",
-                    group.name
+                    "group `{}` has {}, but tasks of SCHED_DEADLINE reserve {}: threads do not migrate between them",
+                    group.name,
+                    cpus.words(),
+                    domain.words()
                 );
                 self.add(format!("groups[{index}].cpus"), &[GROUP_NAMES, "tasks", CPUS], text).hint =
                     Some("give the group CPUs of one set only".into());

@@ -3,7 +3,7 @@
 use macrotick_model::visible::visible;
 use macrotick_model::{Observation, ProcessOutput};
 
-use super::write::{card, definitions, list, section, table};
+use super::write::{self, card, definitions, list, section, table};
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
 use crate::plot::axis::Axis;
 use crate::plot::histogram::{Histogram, Mark};
@@ -250,12 +250,9 @@ fn legend(trace: bool) -> String {
             "missed" => "<path class=\"missed\" d=\"M13 11l-4 -7h8z\"/>".to_owned(),
             _ => format!("<rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"),
         };
-        format!(
-            "<span class=\"key\"><svg class=\"plot\" viewBox=\"0 0 26 14\" aria-hidden=\"true\">{shape}</svg>\
-             {text}</span>"
-        )
+        write::key(&shape, text)
     };
-    format!("<p class=\"keys\">{}</p>\n", keys.iter().map(key).collect::<String>())
+    write::keys(&keys.iter().map(key).collect::<Vec<_>>())
 }
 
 pub(super) fn distributions(report: &Report) -> String {

@@ -22,6 +22,21 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     )
 }
 
+/// Returns an entry of the keys below a heading: a shape in a box of 26 x 14, and its meaning.
+pub(crate) fn key(shape: &str, text: &str) -> String {
+    format!(
+        "<span class=\"key\"><svg class=\"plot\" viewBox=\"0 0 26 14\" aria-hidden=\"true\">{shape}</svg>{text}</span>"
+    )
+}
+
+/// Returns the line of all keys. There is none without keys.
+pub(crate) fn keys(keys: &[String]) -> String {
+    if keys.is_empty() {
+        return String::new();
+    }
+    format!("<p class=\"keys\">{}</p>\n", keys.concat())
+}
+
 /// Returns a section with a heading and a note below it (no note when empty).
 pub(crate) fn section(title: &str, note: &str, body: &str) -> String {
     let note = if note.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>\n", escape(note)) };

@@ -80,7 +80,10 @@ fn cards(plan: &Plan, verdict: &Verdict) -> String {
     }
     let windows: usize = plan.tables.iter().map(|table| table.windows.len()).sum();
     let jobs: usize = verdict.tasks.iter().map(|task| task.jobs).sum();
-    let of = format!("for {} jobs in a cycle", words::count(jobs as u64));
+    let of = match jobs {
+        1 => "for one job in a cycle".to_owned(),
+        jobs => format!("for {} jobs in a cycle", words::count(jobs as u64)),
+    };
     cards += &card("Windows", &words::count(windows as u64), &of);
     if let Some(task) = verdict.tasks.iter().min_by_key(|task| task.slack) {
         cards += &card("Least slack", &time(task.slack), &task.name);
@@ -107,24 +110,41 @@ fn timetable(plan: &Plan, rows: &Rows, arrows: &[Arrow]) -> String {
     }
     let height = number(draw::height(rows));
     let body = format!(
-        "{}<div class=\"timetable\"><svg class=\"plot labels\" width=\"{}\" height=\"{height}\">{}</svg><div \
+        "{}{}<div class=\"timetable\"><svg class=\"plot labels\" width=\"{}\" height=\"{height}\">{}</svg><div \
          class=\"scroll\"><svg class=\"plot time\" height=\"{height}\" data-length=\"{}\" data-bottom=\"{}\" \
          role=\"img\" aria-label=\"Timetable\">{}</svg></div></div>\n",
         controls(plan),
+        legend(rows),
         draw::LABELS,
         draw::labels(rows),
         rows.until.as_nanos(),
         number(draw::bottom(rows)),
         draw::contents(rows, arrows, Duration::ZERO)
     );
-    let dashes = if plan.system.pools().next().is_some() { " Windows of groups have dashed edges." } else { "" };
     let note = format!(
         "{}. Each coloured bar is a window; hold the pointer over it for its job and times, or select it to see only \
-         this task.{dashes} An arrow of a chain leads from the end of a job to the first job that reads its value. \
+         this task. An arrow of a chain leads from the end of a job to the first job that reads its value. \
          Ctrl and the mouse wheel zoom, and so do the keys + and -.",
         draw::shown(plan, rows)
     );
     section("Timetable", &note, &body)
+}
+
+/// Returns the meaning of the bars that are not windows of tasks. Each is there only if the timetable has it.
+fn legend(rows: &Rows) -> String {
+    let bars = || rows.rows.iter().flat_map(|row| &row.bars);
+    let key = |&(class, drawn, text): &(&str, &str, &str)| {
+        let is_drawn = bars().any(|bar| bar.class.split(' ').any(|one| one == class));
+        is_drawn
+            .then(|| write::key(&format!("<rect class=\"{drawn}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"), text))
+    };
+    let keys = [
+        ("paper", "series s0 paper", "window of a group"),
+        ("lead", "lead", "lead"),
+        ("sync", "sync", "sync window"),
+        ("gate", "gate", "open gate"),
+    ];
+    write::keys(&keys.iter().filter_map(key).collect::<Vec<_>>())
 }
 
 /// Returns the controls. The script shows them: nothing works without it.
