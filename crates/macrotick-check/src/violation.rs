@@ -194,7 +194,7 @@ impl fmt::Display for Violation {
                 write!(f, "task `{task}` may use the CPUs {allowed}, but has windows on CPU {cpu}")
             }
             WrongCpu { task, cpu, allowed } => {
-                write!(f, "task `{task}` may only use {}, but has windows on CPU {cpu}", allowed.words())
+                write!(f, "task `{task}` is pinned to CPU {allowed}, but has windows on CPU {cpu}")
             }
             WrongReservation { task, cpu, allowed } => {
                 write!(f, "task `{task}` may use the CPUs of its host ({allowed}), but its reservation is on CPU {cpu}")
@@ -240,7 +240,7 @@ impl fmt::Display for Violation {
                 write!(f, "pool `{pool}` may use the CPUs {allowed}, but has windows on CPU {cpu}")
             }
             PoolWrongCpu { pool, cpu, allowed } => {
-                write!(f, "pool `{pool}` may only use {}, but has windows on CPU {cpu}", allowed.words())
+                write!(f, "pool `{pool}` is pinned to CPU {allowed}, but has windows on CPU {cpu}")
             }
             PoolFlags { pool, cpu, offset } => {
                 write!(

@@ -110,12 +110,12 @@ impl<'a> Descent<'a> {
                 turns += self.turns_of(level, state);
                 let mut is_new = false;
                 for packing in self.fill(level, state) {
-                    let next = state.with(&packing, lengths, shortest);
                     if self.is_last(level) {
-                        return vec![next];
+                        return vec![state.with(&packing, lengths, shortest)];
                     }
-                    if seen.insert(packing.rests) {
-                        found.push(next);
+                    if !seen.contains(&packing.rests) {
+                        found.push(state.with(&packing, lengths, shortest));
+                        seen.insert(packing.rests);
                         is_new = true;
                     }
                 }

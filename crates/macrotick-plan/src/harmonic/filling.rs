@@ -176,7 +176,7 @@ impl<'a> Filling<'a> {
             self.bins[bin].items.push(item);
         }
         self.sums.compute(self.pool.iter().map(|&item| self.lengths[item]), room);
-        let left: usize = self.pool.iter().map(|&item| self.lengths[item]).sum();
+        let left = self.left();
         let (mut sum, mut least) = (0, i64::MAX);
         for reached in self.sums.all() {
             let addition = match is_last {
@@ -210,8 +210,12 @@ impl<'a> Filling<'a> {
             price += self.prices.of(self.bins[bin].rest);
             self.prices.take(self.bins[bin].rest);
         }
-        let left = self.pool.iter().map(|&item| self.lengths[item]).sum();
-        price + self.without_bin(left) + WITHOUT_BIN * self.pool.len() as i64
+        price + self.without_bin(self.left()) + WITHOUT_BIN * self.pool.len() as i64
+    }
+
+    /// Returns the length of the windows without a bin.
+    fn left(&self) -> usize {
+        self.pool.iter().map(|&item| self.lengths[item]).sum()
     }
 
     /// Returns the price of the length of windows without a bin.

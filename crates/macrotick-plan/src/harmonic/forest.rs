@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_model::Duration;
+use macrotick_model::{Duration, SyncWindow};
 
-use crate::demand::Demand;
+use crate::demand::{round_up, Demand};
 use crate::folded::Problem;
+use crate::occupancy::Occupancy;
 
 /// The most bins of the longest period, and the longest bin in steps. Both bound memory and the time of a step.
 const MOST_BINS: i64 = 4096;
@@ -23,7 +24,6 @@ pub(super) struct Forest {
 }
 
 /// Free time of a CPU, given by its index, that repeats with the shortest period.
-#[derive(Clone, Debug)]
 pub(super) struct Root {
     pub cpu: usize,
     pub start: Duration,
@@ -103,8 +103,7 @@ impl Forest {
     /// Whether the windows take nearly all time. Otherwise the other searches find a table, in which starts can keep off
     /// the timers of the system.
     pub fn is_tight(&self) -> bool {
-        let all = self.roots.iter().map(|root| root.capacity).sum::<usize>() as i64 * self.leaves()[0];
-        (0..=all / 20).contains(&self.slack())
+        (0..=self.capacity() / 20).contains(&self.slack())
     }
 
     /// Returns the length of the shortest window of all longer periods, in steps.
@@ -121,37 +120,32 @@ impl Forest {
         leaves
     }
 
+    /// Returns the time of all bins, in steps of bins of the longest period.
+    fn capacity(&self) -> i64 {
+        self.roots.iter().map(|root| root.capacity).sum::<usize>() as i64 * self.leaves()[0]
+    }
+
     /// Returns the time that stays free, in steps of bins of the longest period. It is negative if the windows are too
     /// long.
     pub fn slack(&self) -> i64 {
         let leaves = self.leaves();
         let own = |(level, leaves): (&Level, &i64)| level.lengths.iter().sum::<usize>() as i64 * leaves;
-        let all = self.roots.iter().map(|root| root.capacity).sum::<usize>() as i64 * leaves[0];
-        all - self.levels.iter().zip(&leaves).map(own).sum::<i64>()
+        self.capacity() - self.levels.iter().zip(&leaves).map(own).sum::<i64>()
     }
 }
 
 /// Returns the free time of a CPU beside the sync windows, which repeats with the shortest period: starts and lengths.
 fn free(problem: &Problem, base: Duration) -> Vec<(Duration, Duration)> {
-    let mut busy: Vec<(Duration, Duration)> = Vec::new();
-    if let Some(sync) = problem.system.sync() {
-        let every = sync.period.gcd(base);
-        let folded = (0..base / every).map(|turn| sync.offset % every + every * turn);
-        busy.extend(folded.map(|start| (start, start + sync.length)));
+    let mut occupancy = Occupancy::new(std::iter::once(base));
+    if let Some(SyncWindow { period, offset, length, .. }) = problem.system.sync() {
+        occupancy.take(offset, length, period);
     }
-    // A sync window over the end of the period is also at its start.
-    let over: Vec<_> = busy.iter().map(|&(start, end)| (start - base, end - base)).collect();
-    busy.extend(over);
-    busy.sort_unstable();
-    let mut gaps = Vec::new();
-    let mut from = Duration::ZERO;
-    for (start, end) in busy.into_iter().chain([(base, base)]) {
-        if start > from {
-            gaps.push((crate::demand::round_up(from, problem.system.macrotick), start));
-        }
-        from = from.max(end);
+    let (mut free, mut at) = (Vec::new(), Duration::ZERO);
+    while let Some((from, end)) = occupancy.next_free(base, at).filter(|(from, _)| *from < base) {
+        let start = round_up(from, problem.system.macrotick);
+        free.push((start, (end - start).max(Duration::ZERO)));
+        at = end;
     }
-    let mut free: Vec<_> = gaps.into_iter().map(|(start, end)| (start, (end - start).max(Duration::ZERO))).collect();
     // The kernel gives windows less than all of it. The longest interval is shortened.
     let given = Duration::from_nanos(problem.capacity().as_nanos() / (problem.cycle / base));
     let excess = free.iter().map(|&(_, length)| length).sum::<Duration>() - given;
