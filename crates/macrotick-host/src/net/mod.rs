@@ -27,6 +27,7 @@
 //! | [`left`] | the devices that a killed run has left configured |
 //! | `veth`, [`slots`] | the host's ends of a container's interfaces; the priority of its frames |
 //! | `kernel`, `netlink`, `message` | the connection with the kernel |
+//! | `ethtool` | the state of a device for an examination |
 //! | [`interrupts`] | the interrupts of a device's queues, and their threads |
 
 mod channels;
@@ -34,6 +35,7 @@ mod check;
 mod classifier;
 mod decide;
 mod deploy;
+mod ethtool;
 #[cfg(test)]
 mod fake;
 mod fault;
@@ -61,6 +63,7 @@ mod wanted;
 pub use deploy::{
     gate_thread, mtu, pending, propose, propose_new, restart, swap, vlan_device, Deployment, Proposal, Report, Target,
 };
+pub use ethtool::{describe, Described};
 pub use fault::{DeployFault, Reason};
 pub use kernel::{Kernel, Refusal, Shared};
 pub use message::{Family, Message};

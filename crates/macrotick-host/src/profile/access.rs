@@ -43,16 +43,18 @@ pub(super) trait Access {
     fn set_record(&self, text: Option<&str>) -> io::Result<()>;
 }
 
-/// This host.
-pub(super) struct ThisHost;
+/// This host, with the suffix of the file that is the record.
+pub(super) struct ThisHost(pub &'static str);
 
-/// The suffix of the record of changes.
-const RECORD: &str = "-profile.json";
+/// The suffix of the record of the profile's changes.
+pub(super) const PROFILE: &str = "-profile.json";
 /// A program that writes to this file and holds it open limits the latency of idle states.
 pub(super) const LATENCY: &str = "/dev/cpu_dma_latency";
 
-fn record() -> PathBuf {
-    runtime_path(ROOT, RECORD)
+impl ThisHost {
+    fn path(&self) -> PathBuf {
+        runtime_path(ROOT, self.0)
+    }
 }
 
 impl Access for ThisHost {
@@ -110,10 +112,10 @@ impl Access for ThisHost {
     }
 
     fn record(&self) -> Option<String> {
-        read_own(&record())
+        read_own(&self.path())
     }
 
     fn set_record(&self, text: Option<&str>) -> io::Result<()> {
-        replace(&record(), text)
+        replace(&self.path(), text)
     }
 }

@@ -29,6 +29,8 @@ pub(super) enum Format {
     Plain,
     Mask,
     List,
+    /// All values, with the present one in brackets: `always [madvise] never`.
+    Choice,
 }
 
 /// A value of a target.
@@ -84,7 +86,12 @@ impl Target {
     /// Reads the present value.
     pub fn get(&self, access: &dyn Access) -> io::Result<Value> {
         match self {
-            Target::File { path, .. } => access.read(path).map(|text| Value::Text(text.trim_end().into())),
+            Target::File { path, format } => {
+                let text = access.read(path)?;
+                let chosen = || text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+                let text = if *format == Format::Choice { chosen() } else { None }.unwrap_or(text.trim_end());
+                Ok(Value::Text(text.into()))
+            }
             Target::Policy { thread, .. } => access.policy(*thread).map(Value::Policy),
             Target::Cpus { thread, .. } => access.affinity(*thread).map(Value::Cpus),
         }
@@ -137,22 +144,38 @@ impl Target {
 }
 
 impl Change {
-    /// Restores the value before, unless another program has changed it since, or the object is gone. Returns whether
-    /// nothing is left to do.
-    pub fn restore(&self, access: &dyn Access) -> bool {
+    /// Restores the value before, unless another program has changed it since, or the object is gone.
+    pub fn restore(&self, access: &dyn Access) -> Restored {
         if !self.target.is_there(access) {
-            return true;
+            return Restored::Gone;
         }
         let now = match self.target.get(access) {
             Ok(now) => now,
-            Err(error) => return is_missing(&error),
+            Err(error) if is_missing(&error) => return Restored::Gone,
+            Err(error) => return Restored::Failed(error),
         };
         let is_ours = self.seen.as_ref().is_none_or(|seen| self.target.same(seen, &now));
-        if !is_ours || now == self.before {
-            return true;
+        if !is_ours {
+            return Restored::Changed(now);
         }
-        self.target.set(access, &self.before).is_ok()
+        if now == self.before {
+            return Restored::Done;
+        }
+        self.target.set(access, &self.before).map_or_else(Restored::Failed, |()| Restored::Done)
     }
+}
+
+/// The result of restoring a value.
+#[derive(Debug)]
+pub(super) enum Restored {
+    /// The host has the value before.
+    Done,
+    /// The object is gone.
+    Gone,
+    /// Another program has set this value since, and it stays.
+    Changed(Value),
+    /// The kernel refused.
+    Failed(io::Error),
 }
 
 /// Whether an error says that the host does not have the object.

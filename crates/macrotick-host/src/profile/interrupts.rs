@@ -86,7 +86,7 @@ pub(super) fn without(needs: &Needs, key: &'static str, target: Target) -> Optio
     };
     let now = match format {
         Format::Mask => sys::parse_cpu_mask(&text).unwrap_or_default(),
-        Format::List | Format::Plain => sys::parse_cpu_list(&text),
+        _ => sys::parse_cpu_list(&text),
     };
     let rest: Vec<u32> = needs.others.iter().copied().filter(|cpu| now.contains(cpu)).collect();
     let cpus = if rest.is_empty() { &needs.others } else { &rest };
@@ -94,7 +94,7 @@ pub(super) fn without(needs: &Needs, key: &'static str, target: Target) -> Optio
     let value = match (now.iter().any(|cpu| needs.cpus.contains(*cpu)) || rest.is_empty(), format) {
         (false, _) => text.trim_end().into(),
         (true, Format::Mask) => sys::cpu_mask(cpus),
-        (true, Format::List | Format::Plain) => sys::cpu_list(cpus),
+        (true, _) => sys::cpu_list(cpus),
     };
     Some(Item::wish(key, target, Value::Text(value)))
 }

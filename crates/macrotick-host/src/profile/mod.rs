@@ -17,11 +17,13 @@
 //! | `request` | the needs of a plan: CPUs, devices, priorities |
 //! | `interrupts`, `threads`, `queues`, `power`, `kernel` | the settings |
 //! | `record` | the record of the changes |
+//! | [`journal`] | single changes that outlive the program, and their undo |
 
 mod access;
 mod change;
 mod fault;
 mod interrupts;
+pub mod journal;
 mod kernel;
 mod power;
 mod queues;
@@ -41,7 +43,7 @@ use macrotick_model::{CpuSet, Profile};
 use crate::error::HostFailure;
 use crate::settings::Holder;
 
-use access::{Access, ThisHost, LATENCY};
+use access::{Access, ThisHost, LATENCY, PROFILE};
 use change::{is_missing, missing, Change};
 pub use fault::ProfileFault;
 use record::Record;
@@ -61,7 +63,7 @@ pub struct InForce {
 impl InForce {
     /// Sets up the host. Returns `None` if the system has no profile, or one that changes nothing. Needs root.
     pub fn take(request: &Request, holder: Holder) -> Result<Option<InForce>, HostFailure> {
-        InForce::take_from(Rc::new(ThisHost), request, holder).map_err(HostFailure::profile)
+        InForce::take_from(Rc::new(ThisHost(PROFILE)), request, holder).map_err(HostFailure::profile)
     }
 
     fn take_from(access: Rc<dyn Access>, request: &Request, holder: Holder) -> Result<Option<InForce>, ProfileFault> {
@@ -193,19 +195,19 @@ impl Drop for InForce {
 
 /// Restores the host if the holder of a profile is gone. Returns whether there was one.
 pub fn settle() -> bool {
-    record::settle(&ThisHost)
+    record::settle(&ThisHost(PROFILE))
 }
 
 /// Returns a remark about a profile without a living holder. Needs no privilege.
 pub fn left() -> Option<String> {
-    let holder = record::left(&ThisHost)?;
+    let holder = record::left(&ThisHost(PROFILE))?;
     Some(format!("the set-up of the host was not restored by {holder}: run `macrotick stop`"))
 }
 
 /// Returns the commands of a shell for the profile of a plan, and a comment for each setting that the host does not
 /// have. Changes nothing. The threads of receive queues have no commands, because the kernel makes them later.
 pub fn commands(request: &Request) -> Result<Vec<String>, HostFailure> {
-    commands_from(&ThisHost, request).map_err(HostFailure::profile)
+    commands_from(&ThisHost(PROFILE), request).map_err(HostFailure::profile)
 }
 
 fn commands_from(access: &dyn Access, request: &Request) -> Result<Vec<String>, ProfileFault> {

@@ -5,7 +5,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
-use super::change::Change;
+use super::change::{Change, Restored};
 use crate::proc;
 use crate::settings::Holder;
 
@@ -35,7 +35,8 @@ impl Record {
         if self.changes.is_empty() {
             return;
         }
-        let mut left: Vec<Change> = self.changes.drain(..).rev().filter(|change| !change.restore(access)).collect();
+        let is_left = |change: &Change| matches!(change.restore(access), Restored::Failed(_));
+        let mut left: Vec<Change> = self.changes.drain(..).rev().filter(is_left).collect();
         left.reverse();
         self.changes = left;
         self.holder = None;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use macrotick_fixtures::hold;
 use macrotick_model::{Backend, System};
 
+use super::journal::Journal;
 use super::*;
 use crate::sys::{SchedAttr, Standing, Tid};
 
@@ -190,11 +191,11 @@ impl Access for Fake {
     }
 
     fn names(&self, path: &Path) -> Vec<String> {
-        ThisHost.names(&self.at(path.to_str().unwrap()))
+        ThisHost(PROFILE).names(&self.at(path.to_str().unwrap()))
     }
 
     fn target(&self, link: &Path) -> Option<String> {
-        ThisHost.target(&self.at(link.to_str().unwrap()))
+        ThisHost(PROFILE).target(&self.at(link.to_str().unwrap()))
     }
 
     /// The threads of receive queues exist while their switch is on.
@@ -540,4 +541,98 @@ fn refusals_name_place_reason_and_remedy() {
     text += &refused(&offline, vec![None, None]);
     text += &refused(&system("real-time"), vec![None, Some(97)]);
     hold("crates/macrotick-host/src/profile/golden/refusals.txt", &text);
+}
+
+fn steps() -> Vec<journal::Step> {
+    let write = |path: &str, value: &str| journal::Step::Write { path: path.into(), value: value.into() };
+    vec![
+        write("/proc/sys/kernel/timer_migration", "0"),
+        write("/sys/kernel/mm/transparent_hugepage/enabled", "never"),
+        journal::Step::Policy { thread: 10, name: "ksoftirqd/0".into(), standing: Standing::Fifo(49) },
+    ]
+}
+
+fn host_with_choice(name: &str) -> Fake {
+    let fake = Fake::new(name);
+    fake.put("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
+    fake
+}
+
+#[test]
+fn a_journal_reverts_its_changes_in_another_program() {
+    let host = Rc::new(host_with_choice("journal"));
+    let mut first = Journal::of(host.clone());
+    let made: Vec<String> = steps().iter().map(|step| first.make(step).unwrap().to_string()).collect();
+    assert_eq!(
+        made,
+        [
+            "kernel.timer_migration: 1 -> 0",
+            "/sys/kernel/mm/transparent_hugepage/enabled: madvise -> never",
+            "policy of ksoftirqd/0: SCHED_OTHER 0 -> SCHED_FIFO 49"
+        ]
+    );
+    assert!(first.make(&steps()[0]).unwrap().failure.is_none() && first.len() == 3, "it has the value");
+    host.put("proc/sys/kernel/timer_migration", "2");
+    // The value of another program stays; the rest is as it was.
+    let mut second = Journal::of(host.clone());
+    let undone: Vec<String> = second.undo().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        undone,
+        [
+            "policy of ksoftirqd/0: SCHED_FIFO 49 -> SCHED_OTHER 0",
+            "/sys/kernel/mm/transparent_hugepage/enabled: never -> madvise",
+            "kernel.timer_migration: another program has set 2, which stays"
+        ]
+    );
+    assert_eq!(host.text("sys/kernel/mm/transparent_hugepage/enabled"), "madvise");
+    assert_eq!(host.standing_of(10), format!("{OTHER} 0"));
+    assert!(!host.has_record() && second.is_empty());
+}
+
+#[test]
+fn a_journal_tells_refusals_and_keeps_what_it_cannot_revert() {
+    let path = "/proc/sys/kernel/timer_migration";
+    let mut fake = Fake::new("journal-refused");
+    fake.refused = vec![(path, libc::EINVAL)];
+    let mut journal = Journal::of(Rc::new(fake));
+    let refused = journal.make(&steps()[0]).unwrap();
+    assert_eq!(refused.to_string(), "kernel.timer_migration: the kernel refused 0: Invalid argument (os error 22)");
+    assert!(journal.is_empty(), "nothing changed");
+    let missing = journal.make(&journal::Step::Write { path: "/sys/none".into(), value: "1".into() }).unwrap();
+    assert_eq!(missing.to_string(), "/sys/none: this host does not have it");
+
+    let host = Rc::new(Fake::new("journal-left"));
+    let mut journal = Journal::of(host.clone());
+    journal.make(&steps()[0]).unwrap();
+    host.failure.set(Some(host.acts.get()));
+    let undone = journal.undo().unwrap();
+    assert!(undone[0].failure.is_some() && journal.len() == 1, "{undone:?}");
+    assert!(journal.undo().unwrap()[0].failure.is_none() && journal.is_empty());
+    assert_eq!(host.text("proc/sys/kernel/timer_migration"), "1");
+}
+
+#[test]
+fn a_journal_survives_a_death_at_any_change() {
+    for death in 0..20 {
+        let host = Rc::new(host_with_choice("journal-death"));
+        let before = host.contents();
+        host.death.set(Some(death));
+        let mut journal = Journal::of(host.clone());
+        let done = steps().iter().all(|step| journal.make(step).is_ok_and(|made| made.failure.is_none()));
+        host.death.set(None);
+        drop(journal);
+        Journal::of(host.clone()).undo().unwrap();
+        let mut after = host.contents();
+        // A choice is written back without the other words, which only a kernel adds.
+        let choice = host.at("sys/kernel/mm/transparent_hugepage/enabled");
+        if after.get(&choice).is_some_and(|text| text == b"madvise\n") {
+            after.insert(choice.clone(), before[&choice].clone());
+        }
+        assert_eq!(after, before, "death at change {death}");
+        assert!(!host.has_record());
+        if done {
+            return;
+        }
+    }
+    panic!("the steps need fewer changes");
 }

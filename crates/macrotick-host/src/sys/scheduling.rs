@@ -122,7 +122,7 @@ const BANDWIDTH_SHIFT: u32 = 20;
 
 impl SchedAttr {
     /// Returns the priority under SCHED_FIFO, SCHED_RR or SCHED_DS.
-    pub(crate) fn real_time_priority(&self) -> Option<u8> {
+    pub fn real_time_priority(&self) -> Option<u8> {
         u8::try_from(self.priority).ok().filter(|priority| *priority > 0)
     }
 
