@@ -71,6 +71,8 @@ pub enum Verb {
     Hook(HookArgs),
     /// Write the preload library that runs programs for SCHED_FIFO under SCHED_DS
     RtLib(RtLibArgs),
+    /// Examine this host: is it fit for real time, and which command mends each finding
+    Doctor(DoctorArgs),
     /// Measure a network path: round trips and one way, with time stamps at every station
     Probe(ProbeArgs),
     /// Build the lab's kernels and run commands in it
@@ -459,6 +461,37 @@ pub enum HookVerb {
 fn annotation(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("it has no `=`")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// A system description: what its plan needs comes first and alone decides on the verdict
+    pub system: Option<PathBuf>,
+    /// The backend of the plan
+    #[arg(long, value_enum, default_value_t = BackendName::Kernel, requires = "system")]
+    pub backend: BackendName,
+    /// Show the checks without a finding, too
+    #[arg(long)]
+    pub all: bool,
+    /// Print the verdicts of all checks as JSON
+    #[arg(long, conflicts_with = "all")]
+    pub json: bool,
+    /// Do not measure: a measurement spins on each CPU for a second, and then sleeps 400 times
+    #[arg(long)]
+    pub no_measure: bool,
+    /// Write all that the checks read to this file (JSON), and examine nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["system", "all", "json", "root", "fix", "undo"])]
+    pub capture: Option<PathBuf>,
+    /// Examine the host of this file, which `--capture` wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fix", "undo", "no_measure"])]
+    pub root: Option<PathBuf>,
+    /// Make the steps that a program can make and undo, then examine again; needs root
+    #[arg(long)]
+    pub fix: bool,
+    /// Revert the steps that `--fix` has made since the last boot; needs root
+    #[arg(long, conflicts_with_all = ["system", "all", "no_measure", "fix"])]
+    pub undo: bool,
 }
 
 /// Arguments of `rt-lib`.

@@ -60,6 +60,9 @@ pub enum CliError {
     /// A container is refused, or the hook could not be installed.
     #[error(transparent)]
     Hook(#[from] macrotick_hook::HookError),
+    /// A captured host could not be read or written.
+    #[error(transparent)]
+    Captured(#[from] macrotick_doctor::capture::DocumentError),
     /// The probe failed.
     #[error(transparent)]
     Probe(#[from] macrotick_probe::ProbeError),

@@ -101,6 +101,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Stop => verbs::stop::execute(),
         Verb::Hook(args) => verbs::hook::execute(args),
         Verb::RtLib(args) => verbs::rt_lib::execute(args),
+        Verb::Doctor(args) => verbs::doctor::execute(args),
         Verb::Probe(args) => verbs::probe::execute(args),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Man(args) => verbs::man::execute(args),

@@ -1145,3 +1145,31 @@ fn why_a_task_does_no_jobs_is_said() {
         assert!(remarks.iter().any(|remark| remark.contains(text)), "{task}: {remarks:?}");
     }
 }
+
+/// The doctor mends the guest and undoes it: what it captures before and afterwards is the same.
+#[test]
+#[ignore = "needs the lab"]
+fn the_doctor_leaves_the_host_as_it_was() {
+    let description = folder("doctor").with_extension("yaml");
+    std::fs::write(&description, "system: s\ncpus: [1]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n").unwrap();
+    let path = description.to_str().unwrap();
+    let script = format!(
+        "capture() {{ /bin/macrotick doctor --no-measure --capture $1 2> /dev/null; }}
+         mount -t debugfs none /sys/kernel/debug; capture /tmp/a; /bin/macrotick doctor {path} --no-measure --fix
+         echo status $?; capture /tmp/b; /bin/macrotick doctor --undo > /tmp/undone; echo undone $?; capture /tmp/c
+         cmp -s /tmp/a /tmp/b || echo changed
+         values() {{ grep -E '/(sys|proc/(sys|irq))/' $1 | grep -v effective; grep -A3 -E 'ksoftirqd|backlog' $1; }}
+         values /tmp/a > /tmp/x; values /tmp/c > /tmp/y; cmp /tmp/x /tmp/y && echo as before
+         ls /run/macrotick-doctor.json /tmp/macrotick-0-doctor.json 2> /dev/null; /bin/macrotick doctor --undo"
+    );
+    let result = macrotick(&["lab", "exec", "--smp", "2", "--file", path, "--", "/bin/sh", "-c", &script]);
+    let output = String::from_utf8_lossy(&result.stdout);
+    for step in [
+        "timer-migration: kernel.timer_migration: 1 -> 0",
+        "workqueues: /sys/devices/virtual/workqueue/cpumask: 3 -> 1",
+    ] {
+        assert!(output.contains(step), "{output}");
+    }
+    let rest = output.split_once("status ").unwrap().1;
+    assert_eq!(rest, "1\nundone 0\nchanged\nas before\nthere is nothing to undo\n", "{output}");
+}

@@ -8,7 +8,7 @@ use macrotick_node::{Event, RunOptions};
 use macrotick_report::output;
 
 use super::report::terminal_width;
-use super::{run, tell_verdict};
+use super::{doctor, run, tell_verdict};
 use crate::args::ApplyArgs;
 use crate::changes::{self, seconds};
 use crate::error::CliError;
@@ -36,6 +36,7 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
         output::print(changes::describe(&changes, colour, terminal_width()));
         return Ok(Outcome::Done);
     }
+    doctor::warn(&plan.system, Backend::Kernel);
     macrotick_node::supervise(&plan, args.seed, &mut |event| tell(&plan, &event))?;
     Ok(Outcome::Done)
 }

@@ -18,7 +18,7 @@ use crate::Outcome;
 const SECTION: &str = "1";
 
 /// Files that a verb reads or writes at a fixed path, in addition to the files of its options.
-const FILES: [(&str, &str, &str); 26] = [
+const FILES: [(&str, &str, &str); 27] = [
     ("macrotick-run", "build/run/SYSTEM-BACKEND/plan.json", "The timetable."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/observation.json", "The raw records of every job."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/report.json", "The statistics and the verdict."),
@@ -38,6 +38,7 @@ const FILES: [(&str, &str, &str); 26] = [
     ("macrotick-admit", "/dev/macrotick", "The installed table."),
     ("macrotick-admit", "/run/macrotick/deployment.json", "The groups of a deployment, with their tasks."),
     ("macrotick-stop", "/dev/macrotick", "The scheduling class."),
+    ("macrotick-doctor", "/run/macrotick-doctor.json", "The steps of --fix since the last boot, for --undo."),
     ("macrotick-hook-run", "/sys/fs/cgroup/", "The container's control group; all others, if it has tasks."),
     ("macrotick-hook-run", "/dev/macrotick", "The installed table."),
     ("macrotick-hook-run", "/run/macrotick/deployment.json", "The groups of a deployment, with their tasks."),

@@ -8,7 +8,7 @@ use macrotick_model::{Backend, Observation, Plan, ProcessOutput};
 use macrotick_node::RunOptions;
 use macrotick_report::{output, Report};
 
-use super::{lab, report};
+use super::{doctor, lab, report};
 use crate::args::{LabOptions, RunArgs};
 use crate::error::CliError;
 use crate::input::{part_of, plan_from};
@@ -75,6 +75,7 @@ fn observe_here_or_there(args: &RunArgs, plan: &Plan) -> Result<Observation, Cli
     if args.lab {
         return Ok(Lab::new()?.observe(&job(args, plan)?, &mut Terminal::new())?);
     }
+    doctor::warn(&plan.system, args.dispatch.backend.into());
     let mut bar = RunBar::new();
     Ok(macrotick_node::run(plan, &observe::options(&args.dispatch), &mut |progress| bar.update(progress))?)
 }
