@@ -9,6 +9,7 @@
 
 mod after;
 mod against;
+mod apart;
 mod budgets;
 mod chains;
 mod domains;
@@ -18,6 +19,7 @@ pub mod network;
 mod parallel;
 mod pools;
 mod preemption;
+mod reserve;
 mod sync;
 mod text;
 mod violation;
@@ -167,6 +169,8 @@ pub fn check(plan: &Plan) -> Verdict {
         let windows = served.get(pool.name.as_str()).map_or(&[][..], Vec::as_slice);
         verdict.pools.extend(pools::judge(plan, &pool, windows, &mut verdict.violations));
     }
+    apart::check(plan, &mut verdict.violations);
+    reserve::check(plan, &mut verdict.violations);
     after::check(plan, &replayed, &mut verdict.violations);
     chains::check(plan, &replayed, &mut verdict);
     budgets::check(plan, &mut verdict);

@@ -48,6 +48,12 @@ pub enum Violation {
     SyncBound { length: Duration, bound: Duration, limit: Duration },
     /// A window, or the lead before it, overlaps with a sync window.
     Sync { cpu: u32, window: usize, begin: Duration, end: Duration, sync: Duration },
+    /// Two tasks that are apart have windows on the same CPU.
+    Together { task: String, other: String, cpu: u32 },
+    /// The cycle is not a positive multiple of the period of the reserve.
+    ReserveCycle { cycle: Duration, period: Duration },
+    /// In the period from `at`, a CPU has less free time than the reserve.
+    Reserve { cpu: u32, at: Duration, period: Duration, free: Duration, length: Duration },
     /// A task has no window.
     NoWindow { task: String },
     /// A task that may not migrate has windows on two CPUs.
@@ -177,6 +183,17 @@ impl fmt::Display for Violation {
                 f,
                 "CPU {cpu}, window {window}: [{begin}, {end}) including its lead overlaps with the sync window at \
                  {sync}"
+            ),
+            Together { task, other, cpu } => {
+                write!(f, "tasks `{task}` and `{other}` are apart, but both have windows on CPU {cpu}")
+            }
+            ReserveCycle { cycle, period } => {
+                write!(f, "the cycle {cycle} is not a multiple of the period {period} of the reserve")
+            }
+            Reserve { cpu, at, period, free, length } => write!(
+                f,
+                "CPU {cpu}: in the {period} from {at} only {free} are free of windows and leads, but the reserve is \
+                 {length}"
             ),
             NoWindow { task } => write!(f, "task `{task}` has no window"),
             Migrates { task, cpu, other } => write!(f, "task `{task}` has windows on CPU {cpu} and on CPU {other}"),

@@ -59,6 +59,32 @@ tasks:
     )
 }
 
+/// Two tasks that share no CPU.
+fn separate() -> System {
+    described(
+        "system: separate
+cpus: [0, 1]
+tasks:
+  - {name: left, period: 10ms, wcet: 1ms, apart: [right]}
+  - {name: right, period: 10ms, wcet: 1ms}
+",
+    )
+}
+
+/// Tasks beside a reserve.
+fn reserved() -> System {
+    described(
+        "system: reserved
+cpus: [0]
+lead: 20us
+reserve: {period: 1ms, length: 300us}
+tasks:
+  - {name: one, period: 1ms, wcet: 200us}
+  - {name: two, period: 4ms, wcet: 1ms}
+",
+    )
+}
+
 /// A task that fits on no single CPU.
 fn moving() -> System {
     described(
@@ -251,6 +277,21 @@ fn kinds() -> Vec<Kind> {
         kind("longer sync window", timed, "sync", |plan| {
             sync(plan).offset = Duration::ZERO;
             sync(plan).length = ms(4);
+        }),
+        // Tasks apart.
+        kind("task on the CPU of one that it is apart from", separate, "together", |plan| to_other_cpu(plan, "left")),
+        kind("CPUs of two tasks that become apart", windows, "together", |plan| {
+            plan.system.tasks[0].apart = vec!["slow".into()];
+        }),
+        // The reserve.
+        kind("reserve of another cycle", reserved, "reserve-cycle", |plan| {
+            plan.system.reserve.as_mut().expect("a reserve").period = ms(3);
+        }),
+        kind("longer reserve", reserved, "reserve", |plan| {
+            plan.system.reserve.as_mut().expect("a reserve").length = us(800);
+        }),
+        kind("leads in the time of the reserve", reserved, "reserve", |plan| {
+            plan.system.lead = Some(Lead::Fixed(us(600)));
         }),
         // CPUs of tasks.
         kind("task without windows", windows, "no-window", |plan| drop_windows(plan, "free")),

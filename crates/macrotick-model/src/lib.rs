@@ -43,7 +43,7 @@ pub use system::{
     Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, Flow, Gates, GivenWindow, Group,
     GroupTask, GroupThread, Gumbel, Host, IdleLatency, Interface, InterfaceEnd, KernelThread, Lab, Lead, Load,
     Namespace, Network, OnMiss, Periodic, PingFlood, Placed, Policy, Pool, PoolOrder, Process, Profile,
-    ProfileSettings, Program, Reservation, Serving, SetUp, Slot, Supply, SyncClass, SyncWindow, System, Task,
+    ProfileSettings, Program, Reservation, Reserve, Serving, SetUp, Slot, Supply, SyncClass, SyncWindow, System, Task,
     TrafficClass, UdpReceive, UdpSend, Uniform, Windows, Workload,
 };
 pub use time::{Duration, Instant};

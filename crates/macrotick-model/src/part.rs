@@ -80,6 +80,7 @@ impl Plan {
             (task.host, task.cpus) = (None, own_numbers(host, &task.cpus));
             task.cpu = task.cpu.and_then(|cpu| host.own_number(cpu));
             task.after.retain(|name| tasks.contains(name));
+            task.apart.retain(|name| tasks.contains(name));
             if let Supply::Deadline(reservation) = &mut task.supply {
                 reservation.cpus = own_numbers(host, &reservation.cpus);
             }

@@ -1,6 +1,7 @@
 //! The rules of a system beyond its syntax. They are the same for every source: a description or a plan file.
 
 mod after;
+mod apart;
 mod container;
 mod deadline;
 mod engine;
@@ -11,6 +12,7 @@ mod network;
 mod process;
 mod profile;
 mod program;
+mod reserve;
 mod slots;
 mod sync;
 mod table;
@@ -173,7 +175,7 @@ impl Rules<'_> {
         if self.off_grid(length) {
             let macrotick = self.system.macrotick;
             let text = format!("{key} {length} is not a multiple of the macrotick {macrotick}");
-            if length > MAX_CYCLE {
+            if length.as_nanos().unsigned_abs() > MAX_CYCLE.as_nanos().unsigned_abs() {
                 // The length is also too long, which another rule reports. Its neighbours on the grid are too long as
                 // well.
                 self.add(format!("{path}{key}"), &["macrotick"], text);
@@ -216,6 +218,7 @@ impl Rules<'_> {
         }
         self.cycle();
         self.sync();
+        self.reserve();
     }
 
     fn cycle(&mut self) {

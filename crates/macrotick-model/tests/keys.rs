@@ -48,7 +48,11 @@ fn the_schemas_are_those_of_the_table() {
 }
 
 /// The wrong descriptions that the schema accepts, each with the reason. It must report all others.
-const TAKEN: [(&str, &str); 28] = [
+const TAKEN: [(&str, &str); 32] = [
+    ("apart", "tasks depend on each other"),
+    ("reserve", "the length of one thing against the period of another"),
+    ("reserve-grid", "multiples of the macrotick"),
+    ("reserve-unused", "whether something has windows"),
     ("anchors", "a validator replaces them by their values"),
     ("cycle", "one time must be a multiple of others"),
     ("duplicate-key", "a validator sees one of them"),

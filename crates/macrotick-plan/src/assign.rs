@@ -45,7 +45,7 @@ impl Assignment {
                 .iter()
                 .map(|&cpu| domains.iter().any(|domain| domain.contains(cpu) && *domain != all))
                 .collect(),
-            capacity: capacity(system.sync(), cycle),
+            capacity: capacity(system, cycle),
             cpus: cpus.clone(),
             load: problem.frozen.time(demands),
             of: (0..demands.len()).map(|task| problem.frozen.cpu(task, cpus).unwrap_or(0)).collect(),
@@ -243,7 +243,7 @@ impl Assignment {
 /// Returns an error if all tasks and pools together need more than all CPUs have.
 pub(crate) fn within_all_cpus(demands: &[Demand], system: &System, cycle: Duration) -> Result<(), PlanError> {
     let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
-    let capacity = capacity(system.sync(), cycle) * system.cpus.len() as i64;
+    let capacity = capacity(system, cycle) * system.cpus.len() as i64;
     if demand <= capacity {
         return Ok(());
     }
@@ -252,12 +252,15 @@ pub(crate) fn within_all_cpus(demands: &[Demand], system: &System, cycle: Durati
     Err(PlanError::Overload { pools, demand, lead, capacity, cycle, cpus: system.cpus.len() })
 }
 
-/// Returns the time of a cycle that the kernel gives to windows, with all sync windows at their shortest. The sync
-/// windows themselves are not part of it.
-pub(crate) fn capacity(sync: Option<SyncWindow>, cycle: Duration) -> Duration {
+/// Returns the time of a cycle that windows can take: that of the kernel with all sync windows at their shortest, and
+/// without the reserve. The sync windows themselves are not part of it.
+pub(crate) fn capacity(system: &System, cycle: Duration) -> Duration {
+    let sync = system.sync();
     let all = |of: fn(&SyncWindow) -> Duration| {
         sync.map_or(Duration::ZERO, |sync| of(&sync) * sync.starts(cycle).count() as i64)
     };
     let shortest = cycle - all(|sync| sync.bound);
-    Duration::from_nanos(shortest.as_nanos() / 1000 * CAP_PERMILLE).min(cycle - all(|sync| sync.length))
+    let reserved = system.reserve.map_or(Duration::ZERO, |reserve| reserve.length * (cycle / reserve.period));
+    let free = cycle - all(|sync| sync.length) - reserved;
+    Duration::from_nanos(shortest.as_nanos() / 1000 * CAP_PERMILLE).min(free).max(Duration::ZERO)
 }

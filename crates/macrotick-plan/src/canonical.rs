@@ -6,7 +6,10 @@ use macrotick_model::System;
 pub(crate) fn ordered(system: &System) -> System {
     let mut ordered = system.clone();
     ordered.tasks.sort_by(|one, other| one.name.cmp(&other.name));
-    ordered.tasks.iter_mut().for_each(|task| task.after.sort_unstable());
+    for task in &mut ordered.tasks {
+        task.after.sort_unstable();
+        task.apart.sort_unstable();
+    }
     ordered.groups.sort_by(|one, other| one.name.cmp(&other.name));
     ordered.chains.sort_by(|one, other| one.name.cmp(&other.name));
     ordered

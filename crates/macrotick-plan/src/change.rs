@@ -100,6 +100,11 @@ impl Moved {
 }
 
 impl Change {
+    /// Returns the CPU of the first window of a task in the former plan.
+    pub(crate) fn former_cpu(&self, name: &str) -> Option<u32> {
+        self.windows.get(name)?.cpus().next()
+    }
+
     /// Makes a change from a former plan to a system. Frozen tasks and pools keep their windows, free ones may get any.
     pub fn new(
         from: &Plan,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_model::{CpuSet, Duration, Pool, System, Task};
+use macrotick_model::{CpuSet, Duration, Pool, Reserve, System, Task};
 
 use crate::error::{Kind, PlanError};
 use crate::{LEAST_WINDOW, MIN_WINDOW};
@@ -40,8 +40,9 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
+    /// Whether it is a pool or a reserve: something without jobs.
     pub fn is_pool(&self) -> bool {
-        self.kind == Kind::Pool
+        self.kind != Kind::Task
     }
 
     /// Returns the places of its CPUs in the list of all CPUs, in ascending order.
@@ -96,8 +97,11 @@ impl Demand {
         properties.into_iter().find(|(same, _)| !same).map(|(_, name)| name)
     }
 
-    /// Returns the needed time in one cycle, leads included.
+    /// Returns the needed time in one cycle, leads included. That of a reserve is not part of the capacity.
     pub fn per_cycle(&self, cycle: Duration) -> Duration {
+        if self.kind == Kind::Reserve {
+            return Duration::ZERO;
+        }
         (self.wcet + self.lead) * (cycle / self.period)
     }
 }
@@ -133,10 +137,31 @@ fn common_grid(system: &System) -> Duration {
     Duration::from_nanos(system.server_period.gcd(TICK).as_nanos() / 2)
 }
 
-/// Returns the demands of the tasks with windows in the order of the system, then those of the pools.
+/// Returns the demands of the tasks with windows in the order of the system, then those of the pools, then the reserve of
+/// each CPU.
 pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
     let tasks = system.windowed().map(|task| of_task(task, system));
-    tasks.chain(system.pools().map(|pool| of_pool(&pool, system))).collect()
+    let pools = system.pools().map(|pool| of_pool(&pool, system));
+    tasks.chain(pools).chain(reserves(system).map(Ok)).collect()
+}
+
+fn reserves(system: &System) -> impl Iterator<Item = Demand> + '_ {
+    let of = move |Reserve { period, length }, cpu: u32| Demand {
+        kind: Kind::Reserve,
+        name: format!("reserve of CPU {cpu}"),
+        period,
+        wcet: round_up(length, system.macrotick),
+        needed: length,
+        deadline: period,
+        offset: None,
+        jitter: None,
+        lead: Duration::ZERO,
+        common_grid: common_grid(system),
+        cpus: CpuSet::from_iter([cpu]),
+        migrate: false,
+        preemptible: true,
+    };
+    system.reserve.into_iter().flat_map(move |reserve| system.cpus.iter().map(move |&cpu| of(reserve, cpu)))
 }
 
 /// The demands of tasks and pools, by name. Some systems have impossible ones.

@@ -16,6 +16,8 @@ pub enum Kind {
     Task,
     /// A pool.
     Pool,
+    /// The reserve of a CPU.
+    Reserve,
 }
 
 impl Kind {
@@ -24,6 +26,7 @@ impl Kind {
         match self {
             Kind::Task => "wcet",
             Kind::Pool => "budget",
+            Kind::Reserve => "length",
         }
     }
 
@@ -31,7 +34,7 @@ impl Kind {
     fn served(self) -> &'static str {
         match self {
             Kind::Task => "job",
-            Kind::Pool => "threads",
+            Kind::Pool | Kind::Reserve => "threads",
         }
     }
 
@@ -39,7 +42,7 @@ impl Kind {
     fn limit(self) -> &'static str {
         match self {
             Kind::Task => "deadline",
-            Kind::Pool => "period",
+            Kind::Pool | Kind::Reserve => "period",
         }
     }
 
@@ -51,6 +54,7 @@ impl Kind {
                 let index = system.groups.iter().position(|group| group.pool_name().as_deref() == Some(name));
                 index.map_or("groups".into(), |index| format!("groups[{index}].name"))
             }
+            Kind::Reserve => "reserve".into(),
         }
     }
 }
@@ -60,6 +64,7 @@ impl fmt::Display for Kind {
         f.pad(match self {
             Kind::Task => "task",
             Kind::Pool => "pool",
+            Kind::Reserve => "free time",
         })
     }
 }
@@ -91,6 +96,7 @@ impl Refutation {
             Refutation::Pinned { tasks, .. }
             | Refutation::Demand { tasks, .. }
             | Refutation::Packing { tasks, .. }
+            | Refutation::Apart { tasks, .. }
             | Refutation::Reserved { tasks, .. } => {
                 let task = tasks.iter().find(|name| system.task(name).is_some());
                 task.map_or("tasks".into(), |task| Kind::Task.place(system, task))
@@ -232,6 +238,14 @@ pub enum PlanError {
         free: Duration,
         /// The time that windows and leads can take there.
         capacity: Duration,
+    },
+    /// The search for CPUs of tasks that share none took too many steps.
+    #[error("no CPUs were found for the tasks that are apart on {cpus} CPU(s): {}", list(.tasks))]
+    NoColors {
+        /// The tasks.
+        tasks: Vec<String>,
+        /// The number of CPUs.
+        cpus: usize,
     },
     /// The windows of a frozen task cannot stay.
     #[error(
@@ -417,6 +431,7 @@ impl PlanError {
                 let key = match kind {
                     Kind::Task => "wcet",
                     Kind::Pool => "windows.length",
+                    Kind::Reserve => "reserve.length",
                 };
                 (name.replace(".name", &format!(".{key}")), Some(format!("set a longer `{key}`")))
             }
@@ -424,7 +439,10 @@ impl PlanError {
             | PlanError::Pieces { task, .. }
             | PlanError::NoBandwidth { task, .. }
             | PlanError::Frozen { task } => (Kind::Task.place(system, task), None),
-            PlanError::NoHyperperiod | PlanError::NoTable | PlanError::TooManyWindows { .. } => ("tasks".into(), None),
+            PlanError::NoHyperperiod
+            | PlanError::NoTable
+            | PlanError::NoColors { .. }
+            | PlanError::TooManyWindows { .. } => ("tasks".into(), None),
         }
     }
 
@@ -435,6 +453,7 @@ impl PlanError {
             NoRoom { task, .. } | NoPhase { task, .. } | Deadline { task, .. } | Pieces { task, .. } => Some(task),
             NoHyperperiod
             | NoTable
+            | NoColors { .. }
             | NoStart { .. }
             | Grid { .. }
             | Overload { .. }

@@ -38,7 +38,7 @@ use crate::demand::{demands, lead, quantum, round_up, Demand};
 use crate::draft::{Draft, Failure, Layout};
 use crate::edf::jobs::Jobs;
 use crate::edf::{Filling, Gap};
-use crate::error::PlanError;
+use crate::error::{Kind, PlanError};
 use crate::frozen::{Frozen, Windows};
 use crate::graph::Graph;
 use crate::occupancy::Occupancy;
@@ -529,14 +529,15 @@ impl<'a> Problem<'a> {
 
     /// Returns the time that windows and leads can take on a CPU in a cycle.
     pub(crate) fn capacity(&self) -> Duration {
-        capacity(self.system.sync(), self.cycle)
+        capacity(self.system, self.cycle)
     }
 
     /// Returns the time of pieces and their leads.
     pub(crate) fn time_of<'p>(&self, pieces: impl Iterator<Item = &'p Piece>) -> Duration {
         let lead = |piece: &Piece| if piece.activate { self.demands[piece.task].lead } else { Duration::ZERO };
-        let own = pieces.filter(|piece| piece.task < self.demands.len());
-        own.map(|piece| piece.length + lead(piece)).sum()
+        // The capacity leaves out the reserve.
+        let counts = |piece: &&Piece| self.demands.get(piece.task).is_some_and(|demand| demand.kind != Kind::Reserve);
+        pieces.filter(counts).map(|piece| piece.length + lead(piece)).sum()
     }
 
     /// Returns the pieces if they fit on the CPU together with the cost of cutting. Otherwise returns the tasks that

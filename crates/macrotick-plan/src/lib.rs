@@ -3,6 +3,7 @@
 //! [`Solver::FoldedOccupancy`] computes tables (`folded.rs` explains how), [`Solver::Null`] uses a table by hand.
 //! Neither checks its own result: `macrotick-check` does, and shares no code with this crate.
 
+mod apart;
 mod assign;
 mod budget;
 mod canonical;
@@ -149,10 +150,14 @@ fn windows(
     let cycle = system.cycle_of_plan().ok_or(PlanError::NoHyperperiod)?;
     let ordered = canonical::ordered(system);
     let kept::Tables { tables, system: reserved, .. } = match solver {
-        Solver::FoldedOccupancy => match change {
-            Some(change) => change.tables(&ordered, cycle, clock)?,
-            None => kept::tables(&ordered, cycle, clock, &frozen::Windows::new())?,
-        },
+        Solver::FoldedOccupancy => {
+            let solve = |system: &System, clock: &options::Clock| match change {
+                Some(change) => change.tables(system, cycle, clock),
+                None => kept::tables(system, cycle, clock, &frozen::Windows::new()),
+            };
+            let former = |name: &str| change.and_then(|change| change.former_cpu(name));
+            apart::tables(&ordered, cycle, clock, &former, &solve)?
+        }
         Solver::Null => {
             let tables = null::tables(system)?;
             let reserved = reserve::reserve(&ordered, &tables, cycle)?;

@@ -10,7 +10,7 @@ use macrotick_model::{Chain, Duration, Group, SplitMix64};
 
 use crate::assign::{capacity, within_all_cpus};
 use crate::demand::Demand;
-use crate::error::{Bound, PlanError};
+use crate::error::{Bound, Kind, PlanError};
 use crate::folded::Problem;
 use crate::packing::{self, Packed};
 use crate::{reserve, LEAST_WINDOW};
@@ -106,6 +106,14 @@ pub enum Refutation {
         free: Duration,
         /// The leads of both tasks.
         leads: Duration,
+    },
+    /// The CPUs do not suffice for tasks that share none.
+    #[error("{} cannot all be apart on {cpus} CPU(s)", list(.tasks))]
+    Apart {
+        /// The tasks.
+        tasks: Vec<String>,
+        /// The number of CPUs.
+        cpus: usize,
     },
     /// Windows and budgets of a CPU take too much together.
     #[error(
@@ -287,7 +295,7 @@ fn too_long(task: &Demand, other: &Demand, free: Duration) -> Option<Refutation>
 
 /// Proves that a CPU is overloaded by the tasks that can use no other one.
 fn pinned(problem: &Problem) -> Option<Refutation> {
-    let capacity = capacity(problem.system.sync(), problem.cycle);
+    let capacity = capacity(problem.system, problem.cycle);
     let cpus = problem.system.cpus.iter().enumerate();
     for (index, &cpu) in cpus.filter(|_| problem.system.cpus.len() > 1) {
         let of = |demand: &&Demand| only_cpu(problem, demand) == Some(index);
@@ -413,13 +421,16 @@ fn synced(problem: &Problem, from: Duration, to: Duration) -> Duration {
 /// divided.
 fn packing(problem: &Problem) -> Option<Refutation> {
     let (system, cycle) = (problem.system, problem.cycle);
-    let (cpus, capacity) = (system.cpus.len(), capacity(system.sync(), cycle));
+    let (cpus, capacity) = (system.cpus.len(), capacity(system, cycle));
     if cpus == 1 || problem.demands.iter().any(|demand| demand.migrate) {
         return None;
     }
     // The kernel counts leads in nanoseconds.
     let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     let size = |demand: &Demand| {
+        if demand.kind == Kind::Reserve {
+            return 0;
+        }
         let lead = if demand.is_pool() { Duration::ZERO } else { lead };
         ((demand.wcet + lead) * (cycle / demand.period)).as_nanos()
     };

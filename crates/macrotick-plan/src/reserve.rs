@@ -169,7 +169,7 @@ fn least_busy(system: &System, cycle: Duration, cpu: u32) -> Duration {
 /// Returns the longest time that windows and leads of a CPU can take in a cycle, beside sync windows and its budgets.
 pub(crate) fn room_for_windows(system: &System, cpu: u32, cycle: Duration) -> Duration {
     let budgets = room::budget(system, cpu);
-    let capacity = capacity(system.sync(), cycle);
+    let capacity = capacity(system, cycle);
     if budgets == Duration::ZERO {
         return capacity;
     }

@@ -4,7 +4,7 @@ use macrotick_model::validate::MAX_WINDOWS;
 use macrotick_model::{CpuTable, Duration, Window};
 
 use crate::demand::Demand;
-use crate::error::PlanError;
+use crate::error::{Kind, PlanError};
 
 /// An interval of one CPU that one job gets, within `[0, cycle)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,9 @@ pub(crate) fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
 
 /// Makes the tables of all CPUs that have pieces. `cpus` has their numbers in the order of `pieces`.
 pub(crate) fn tables(cpus: &[u32], pieces: &[Vec<Piece>], demands: &[Demand]) -> Result<Vec<CpuTable>, PlanError> {
-    let windows: usize = pieces.iter().map(Vec::len).sum();
+    // The time of a reserve stays free.
+    let is_window = |piece: &&Piece| demands[piece.task].kind != Kind::Reserve;
+    let windows: usize = pieces.iter().flatten().filter(is_window).count();
     let limit = MAX_WINDOWS as usize;
     if windows > limit {
         return Err(PlanError::TooManyWindows { windows, limit });
@@ -53,6 +55,7 @@ pub(crate) fn tables(cpus: &[u32], pieces: &[Vec<Piece>], demands: &[Demand]) ->
         deadline: piece.deadline,
         ..Window::new(&demands[piece.task].name, piece.start, piece.length)
     };
-    let table = |(&cpu, pieces): (&u32, &Vec<Piece>)| CpuTable::new(cpu, pieces.iter().map(window).collect());
-    Ok(cpus.iter().zip(pieces).filter(|(_, pieces)| !pieces.is_empty()).map(table).collect())
+    let of = |pieces: &Vec<Piece>| pieces.iter().filter(is_window).map(window).collect::<Vec<Window>>();
+    let tables = cpus.iter().zip(pieces).map(|(&cpu, pieces)| CpuTable::new(cpu, of(pieces)));
+    Ok(tables.filter(|table| !table.windows.is_empty()).collect())
 }

@@ -12,6 +12,7 @@ mod network;
 mod pool;
 mod profile;
 mod program;
+mod reserve;
 mod route;
 mod run;
 mod table;
@@ -29,6 +30,7 @@ pub use network::Namespace;
 pub use pool::{KernelThread, Pool, PoolOrder, Windows};
 pub use profile::{IdleLatency, Profile, ProfileSettings, Serving, SetUp};
 pub use program::Program;
+pub use reserve::Reserve;
 pub use run::{ExecutionTime, Gumbel, UdpReceive, UdpSend, Uniform, Workload};
 pub use table::GivenWindow;
 pub use task::{OnMiss, Reservation, Supply, Task};
@@ -59,6 +61,7 @@ object! {
         "preemptible" preemptible: Option<bool>, optional "`true`"
             = "The default of `preemptible` of all tasks, see [Tasks without preemption](#tasks-without-preemption).";
         "tasks" tasks: Vec<Task>, optional "none" = "The [tasks](#tasks). At most 4096, counted together with the groups that have windows.";
+        "reserve" reserve: Option<Reserve>, optional "none" = "Time of each CPU that the tables keep free, see [The reserve](#the-reserve).";
         "server-period" server_period: Duration [System::SERVER_PERIOD], or "`2500us`" { System::DEFAULT_SERVER_PERIOD }
             = "Period after which the kernel refills the budgets of all groups, in whole microseconds.";
         "groups" groups: Vec<Group>, optional "none" = "The [groups](#groups).";
@@ -235,11 +238,12 @@ impl System {
         self.namespaces.iter().find(|namespace| namespace.name == name)
     }
 
-    /// Returns the periods of all tasks with windows, then of all pools, then of the sync windows. Those of the slots
-    /// and flows of the network come last.
+    /// Returns the periods of all tasks with windows, then of all pools, then of the sync windows and of the reserve.
+    /// Those of the slots and flows of the network come last.
     pub fn periods(&self) -> impl Iterator<Item = Duration> + '_ {
         let pools = self.pools().map(|pool| pool.period);
         let tables = self.windowed().map(|task| task.period).chain(pools).chain(self.sync().map(|sync| sync.period));
+        let tables = tables.chain(self.reserve.filter(|_| self.has_windows()).map(|reserve| reserve.period));
         tables.chain(self.network.iter().flat_map(Network::periods))
     }
 

@@ -190,7 +190,9 @@ impl Interface {
     /// Returns the longest time from the instant at which a frame with this payload can start until the link is free
     /// again. With gates, this contains the time until the first frame starts.
     pub fn sending_time(&self, payload: Size) -> Duration {
-        self.frame_time(payload) + if self.gates.is_some() { self.opening } else { Duration::ZERO }
+        let opening = if self.gates.is_some() { self.opening } else { Duration::ZERO };
+        // Another rule reports an opening beyond the range of a cycle.
+        self.frame_time(payload).checked_add(opening).unwrap_or(opening)
     }
 
     /// Returns the time of the shortest frame. No interval of a gate list is shorter.

@@ -62,6 +62,7 @@ impl Rules<'_> {
                 Some("leave out `migrate`, or set `preemptible: true` for the task".into());
         }
         self.after(path, task);
+        self.apart(path, task);
         self.known_namespace(path, task.namespace.as_deref());
         if let Some(reservation) = task.reservation() {
             self.reservation(path, task, reservation);

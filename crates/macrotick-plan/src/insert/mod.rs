@@ -123,7 +123,7 @@ impl<'a> Insertion<'a> {
         let load = problem.frozen.time(&problem.demands);
         let beside = beside_windows(problem.system, problem.cycle);
         let load = load.into_iter().zip(beside).map(|(load, beside)| load + beside).collect();
-        let capacity = capacity(problem.system.sync(), problem.cycle);
+        let capacity = capacity(problem.system, problem.cycle);
         Insertion { problem, units, boards, load, capacity, manner, ejections: 0 }
     }
 
