@@ -62,6 +62,12 @@ pub fn with_jitter(seed: u64, size: Size, jitter: Jitter) -> System {
 pub fn shared_chains(seed: u64, size: Size, jitter: Jitter) -> System {
     let random = &mut Random::new(seed ^ 0x22);
     let mut tasks = tasks(random, size, jitter, automotive);
+    let chains = chained(random, &mut tasks);
+    System { chains, ..system("shared-chains", seed, size, tasks) }
+}
+
+/// Draws chains of tasks of one period, and the order of tasks and chains.
+pub(crate) fn chained(random: &mut Random, tasks: &mut [Task]) -> Vec<Chain> {
     // A chain follows the order of the draws, so chains never contradict each other.
     let mut chains = Vec::new();
     let mut periods: Vec<Duration> = tasks.iter().map(|task| task.period).collect();
@@ -83,9 +89,9 @@ pub fn shared_chains(seed: u64, size: Size, jitter: Jitter) -> System {
             chains.push(Chain { reaction: Some(period * 2), age: Some(period), ..Chain::named(name, path) });
         }
     }
-    random.shuffle(&mut tasks);
+    random.shuffle(tasks);
     random.shuffle(&mut chains);
-    System { chains, ..system("shared-chains", seed, size, tasks) }
+    chains
 }
 
 /// Makes tasks without jitter with periods that do not divide each other.

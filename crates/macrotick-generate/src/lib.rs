@@ -10,6 +10,7 @@ mod ecu;
 pub mod feasible;
 pub mod infeasible;
 mod kinds;
+mod recipe;
 mod shares;
 mod wires;
 
@@ -17,4 +18,5 @@ pub use anything::anything;
 pub use draw::Random;
 pub use ecu::{ecu, Unit};
 pub use kinds::{at_the_cap, independent, shared_chains, with_jitter, zero_jitter, Jitter, Size};
+pub use recipe::{drawn, Draw, Periods, Recipe, RecipeError};
 pub use wires::{switched, Topology, Traffic};
