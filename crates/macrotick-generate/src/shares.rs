@@ -67,12 +67,17 @@ mod tests {
 
     #[test]
     fn a_fixed_sum_is_kept_within_the_bounds() {
-        for (count, sum, most) in [(1, 0.4, 1.0), (2, 1.9, 1.0), (8, 7.6, 1.0), (10, 0.3, 0.6), (100, 3.8, 0.5), (50, 24.0, 0.5)] {
+        for (count, sum, most) in
+            [(1, 0.4, 1.0), (2, 1.9, 1.0), (8, 7.6, 1.0), (10, 0.3, 0.6), (100, 3.8, 0.5), (50, 24.0, 0.5)]
+        {
             for seed in 0..200 {
                 let shares = fixed_sum(&mut Random::new(seed), count, sum, most);
                 assert_eq!(shares.len(), count);
                 assert!((shares.iter().sum::<f64>() - sum).abs() < 1e-6, "{count} {sum}: {shares:?}");
-                assert!(shares.iter().all(|&share| (-1e-9..=most + 1e-9).contains(&share)), "{count} {sum}: {shares:?}");
+                assert!(
+                    shares.iter().all(|&share| (-1e-9..=most + 1e-9).contains(&share)),
+                    "{count} {sum}: {shares:?}"
+                );
             }
         }
     }
@@ -89,8 +94,8 @@ mod tests {
         }
         let of_three: Vec<f64> = (0..20_000).flat_map(|_| fixed_sum(&mut random, 3, 1.5, 1.0)).collect();
         let variance = of_three.iter().map(|value| (value - 0.5).powi(2)).sum::<f64>() / of_three.len() as f64;
-        // A regular hexagon with the side s = 1 / sqrt 2: 5 s^2 / 24 along each direction of its plane, of which each
-        // value has the part 2 / 3.
+        // A regular hexagon with the side s = 1 / sqrt 2 has the variance 5 s^2 / 24 along each direction of its plane.
+        // Each value has the part 2 / 3 of it.
         let wanted = 5.0 / 48.0 * 2.0 / 3.0;
         assert!((variance - wanted).abs() < 0.002, "{variance} {wanted}");
     }

@@ -2,9 +2,10 @@
 
 use std::error::Error;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use macrotick_analysis::servers::HostError;
+use macrotick_doctor::capture::DocumentError;
 use macrotick_hook::HookError;
 use macrotick_model::files::{FileError, LoadError};
 use macrotick_model::visible::{shortened, visible};
@@ -60,9 +61,23 @@ pub enum CliError {
     /// A container is refused, or the hook could not be installed.
     #[error(transparent)]
     Hook(#[from] macrotick_hook::HookError),
+    /// There is no system after these options.
+    #[error(transparent)]
+    Recipe(#[from] macrotick_generate::RecipeError),
     /// A captured host could not be read or written.
     #[error(transparent)]
-    Captured(#[from] macrotick_doctor::capture::DocumentError),
+    Captured(#[from] DocumentError),
+    /// A file of another tool does not become a system.
+    #[error(transparent)]
+    Import(#[from] macrotick_exchange::ImportError),
+    /// A system cannot be written for another tool.
+    #[error("{}", refused(.path, .reason))]
+    Export {
+        /// The description.
+        path: PathBuf,
+        /// The reason.
+        reason: macrotick_exchange::ExportError,
+    },
     /// The probe failed.
     #[error(transparent)]
     Probe(#[from] macrotick_probe::ProbeError),
@@ -200,7 +215,7 @@ impl CliError {
     /// Returns 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            CliError::File(FileError::Write { .. }) => 3,
+            CliError::File(FileError::Write { .. }) | CliError::Captured(DocumentError::Write { .. }) => 3,
             CliError::Hook(HookError::Config(_)) => 2,
             CliError::Hook(HookError::Refused { .. }) | CliError::Infeasible(LoadError::Description(_)) => 1,
             CliError::Load(_)
@@ -217,6 +232,10 @@ impl CliError {
             | CliError::NoKey { .. }
             | CliError::NoRecords { .. }
             | CliError::NoServer { .. }
+            | CliError::Recipe(_)
+            | CliError::Captured(_)
+            | CliError::Import(_)
+            | CliError::Export { .. }
             | CliError::Gates(_)
             | CliError::Capture { .. }
             | CliError::CaptureInterface { .. }
@@ -260,6 +279,12 @@ impl CliError {
         }
         text
     }
+}
+
+/// Writes the file in front of each reason.
+fn refused(path: &Path, reason: &macrotick_exchange::ExportError) -> String {
+    let reasons = reason.to_string();
+    reasons.lines().map(|reason| format!("{}: {reason}", path.display())).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

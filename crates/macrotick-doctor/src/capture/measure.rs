@@ -1,7 +1,7 @@
 //! Measures each CPU: a spin that reads the clock, and sleeps.
 //!
 //! The spin has the ordinary policy: a running plan keeps its CPU. A gap with a switch to another thread is not counted.
-//! What remains was taken by interrupts, by firmware or by a hypervisor.
+//! Interrupts, firmware or a hypervisor took the rest.
 
 use std::collections::BTreeSet;
 use std::thread;

@@ -16,7 +16,7 @@ use crate::host::{Class, ClockState, Host, Kernel, Pattern, VERSION};
 
 pub use document::{read, write, DocumentError};
 
-/// What a capture does besides reading.
+/// The measurements of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Spin and sleep on each CPU, for about 1.5 s in all.

@@ -101,7 +101,7 @@ impl Option {
     }
 }
 
-/// Judges the options of the guide: those of high severity are findings, the others are told.
+/// Judges the options of the guide: those of high severity are findings, the others are noted.
 pub(super) fn judge(host: &Host, _: &Needs) -> Verdict {
     if host.options.is_none() {
         return Verdict::unknown("the kernel's configuration is unknown");

@@ -21,7 +21,7 @@ object! {
         "after" after: Vec<String> [Kind::List(&Kind::Text("tasks"))], optional "none"
             = "Tasks of the same period: each job starts after their jobs of the same number have ended, see [Order of jobs](#order-of-jobs).";
         "apart" apart: Vec<String> [Kind::List(&Kind::Text("tasks"))], optional "none"
-            = "Tasks whose windows are on other CPUs than those of this task, see [Tasks apart](#tasks-apart).";
+            = "Tasks with windows on other CPUs than this task, see [Tasks apart](#tasks-apart).";
         "host" host: Option<String> [Kind::Text("host")], optional "that of its CPUs or of its namespace; otherwise the solver chooses" = "The name of its [host](#hosts).";
         "cpu" cpu: Option<u32> [Kind::Cpu], optional "the solver chooses" = "The CPU of the task, one of `cpus`.";
         "cpus" cpus: CpuSet, optional "those of its host"

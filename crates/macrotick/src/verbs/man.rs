@@ -180,7 +180,7 @@ mod tests {
         collect(&command, None, &mut pages);
         let names: Vec<&str> = pages.iter().map(|page| name(page.command)).collect();
         let of = |name: &str| verbs(command.find_subcommand(name).unwrap()).count();
-        let shown = verbs(&command).count() + of("lab") + of("hook") + of("probe");
+        let shown = verbs(&command).count() + of("lab") + of("hook") + of("probe") + of("import") + of("export");
         assert_eq!(names.len(), 1 + shown);
         assert!(names.contains(&"macrotick-run") && names.contains(&"macrotick-lab-exec"), "{names:?}");
         assert!(!names.contains(&"macrotick-man"));

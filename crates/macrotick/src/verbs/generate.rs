@@ -1,0 +1,32 @@
+//! `macrotick generate`
+
+use macrotick_generate::{drawn, Jitter, Recipe, Size};
+use macrotick_report::{output, write_text};
+
+use crate::args::GenerateArgs;
+use crate::error::CliError;
+use crate::files::Files;
+use crate::Outcome;
+
+/// Writes a random system.
+pub fn execute(args: &GenerateArgs) -> Result<Outcome, CliError> {
+    Files::default().writes(&args.output).check()?;
+    let jitter = match args.jitter {
+        None => Jitter::Free,
+        Some(0) => Jitter::Zero,
+        Some(part) => Jitter::Part(part.into()),
+    };
+    let recipe = Recipe {
+        size: Size { tasks: args.tasks.into(), cpus: args.cpus.into(), load: args.load.into() },
+        periods: args.periods.into(),
+        draw: args.draw.into(),
+        jitter,
+        chains: args.chains,
+    };
+    let text = drawn(args.seed, &recipe)?.to_yaml();
+    match &args.output {
+        Some(path) => write_text(path, &text)?,
+        None => output::print(text),
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,67 @@
+//! `macrotick import`: files of other tools as system descriptions.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use macrotick_exchange::{ctu_iig, rt_app, ImportError, MAX_BYTES};
+use macrotick_model::files::FileError;
+use macrotick_model::{whole, System};
+use macrotick_report::output;
+
+use crate::args::{ImportArgs, ImportTool};
+use crate::error::CliError;
+use crate::files::Files;
+use crate::Outcome;
+
+/// Reads a file of another tool, and writes its system. Remarks go to standard error.
+pub fn execute(args: &ImportArgs) -> Result<Outcome, CliError> {
+    match &args.tool {
+        ImportTool::RtApp { file, as_load, output } => {
+            let options = rt_app::Options { load: as_load.clone() };
+            import(file, &output.output, |text, name| rt_app::import(text, name, &options))
+        }
+        ImportTool::CtuIig { file, cpus, load, latency, output } => {
+            let options = ctu_iig::Options { cpus: *cpus, load: *load, latency: *latency };
+            import(file, &output.output, |text, name| ctu_iig::import(text, name, &options))
+        }
+    }
+}
+
+type Imported = Result<(System, Vec<String>), ImportError>;
+
+fn import(
+    file: &PathBuf,
+    to: &Option<PathBuf>,
+    import: impl FnOnce(&str, &str) -> Imported,
+) -> Result<Outcome, CliError> {
+    Files::default().reads([file]).writes(to).check()?;
+    let (system, remarks) = import(&read(file)?, &file.display().to_string())?;
+    written(to, &system.to_yaml(), &remarks)
+}
+
+/// Reads a text of at most the longest length, and one character more to let the import refuse it.
+fn read(path: &Path) -> Result<String, CliError> {
+    let shown = path.display().to_string();
+    let failed = |source| CliError::File(FileError::Read { path: shown.clone(), source });
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > MAX_BYTES {
+        return Err(ImportError::Long { file: shown }.into());
+    }
+    String::from_utf8(bytes).map_err(|error| failed(Error::new(ErrorKind::InvalidData, error.utf8_error())))
+}
+
+/// Writes the text of an import or export to a file or to standard output, and its remarks to standard error.
+pub fn written(to: &Option<PathBuf>, text: &str, remarks: &[String]) -> Result<Outcome, CliError> {
+    match to {
+        Some(path) => {
+            let failed = |source| CliError::Write { path: path.clone(), source };
+            whole::write(path, text.as_bytes()).map_err(failed)?;
+        }
+        None => output::print(text),
+    }
+    remarks.iter().for_each(|remark| output::tell(format_args!("remark: {remark}")));
+    Ok(Outcome::Done)
+}
