@@ -1,5 +1,6 @@
 //! The definition of the command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -66,6 +67,8 @@ pub enum Verb {
     Apply(ApplyArgs),
     /// Show the deployment of this host and the kernel's counters
     Status(StatusArgs),
+    /// Watch the deployment of this host in the terminal: load, misses, budgets, events
+    Top(TopArgs),
     /// End the deployment on this host, or remove the remains of a killed deployment or run
     Stop,
     /// Give containers budgets or pools: the OCI hook and its installation
@@ -470,6 +473,14 @@ fn annotation(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// Arguments of `top`.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// The interval between two readings
+    #[arg(long, value_name = "LENGTH", value_parser = length, default_value = "1s")]
+    pub every: Duration,
+}
+
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
@@ -623,13 +634,25 @@ pub struct ExportArgs {
 /// The tools of `export`.
 #[derive(Debug, Subcommand)]
 pub enum ExportTool {
-    /// Export the tasks and the load as a JSON file of rt-app
+    /// Export the tasks and the load of a description as a JSON file of rt-app
     RtApp {
         /// The system description
         system: PathBuf,
         /// The file for rt-app
         #[command(flatten)]
         output: OutputArgs,
+    },
+    /// Export the counters of this host as metrics of Prometheus: once, over HTTP, or to a file of the node exporter
+    Metrics {
+        /// Answer `GET /metrics` at this address until SIGINT or SIGTERM
+        #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "textfile")]
+        listen: Option<SocketAddr>,
+        /// Replace this file (`NAME.prom`) again and again, until SIGINT or SIGTERM
+        #[arg(long, value_name = "FILE")]
+        textfile: Option<PathBuf>,
+        /// The interval between two texts in the file
+        #[arg(long, value_name = "LENGTH", value_parser = length, default_value = "15s", requires = "textfile")]
+        every: Duration,
     },
 }
 

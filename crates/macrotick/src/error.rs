@@ -61,6 +61,18 @@ pub enum CliError {
     /// A container is refused, or the hook could not be installed.
     #[error(transparent)]
     Hook(#[from] macrotick_hook::HookError),
+    /// The live view needs a terminal.
+    #[error("`macrotick top` needs a terminal; `macrotick status --json` is for programs, and `macrotick export metrics` for monitoring")]
+    NoTerminal,
+    /// The terminal failed.
+    #[error("the terminal failed: {0}")]
+    Terminal(std::io::Error),
+    /// The metrics cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] macrotick_metrics::ServeError),
+    /// The handlers of signals cannot be set.
+    #[error("cannot handle signals: {0}")]
+    Signals(std::io::Error),
     /// There is no system after these options.
     #[error(transparent)]
     Recipe(#[from] macrotick_generate::RecipeError),
@@ -233,6 +245,7 @@ impl CliError {
             | CliError::NoRecords { .. }
             | CliError::NoServer { .. }
             | CliError::Recipe(_)
+            | CliError::NoTerminal
             | CliError::Captured(_)
             | CliError::Import(_)
             | CliError::Export { .. }

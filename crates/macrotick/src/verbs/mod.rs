@@ -21,6 +21,7 @@ pub mod rt_lib;
 pub mod run;
 pub mod status;
 pub mod stop;
+pub mod top;
 
 use std::path::Path;
 
