@@ -192,7 +192,7 @@ impl fmt::Display for Violation {
             }
             Reserve { cpu, at, period, free, length } => write!(
                 f,
-                "CPU {cpu}: in the {period} from {at} only {free} are free of windows and leads, but the reserve is \
+                "CPU {cpu}: in the {period} from {at} only {free} are free of windows, leads and sync windows, but the reserve is \
                  {length}"
             ),
             NoWindow { task } => write!(f, "task `{task}` has no window"),

@@ -51,7 +51,22 @@ tasks:
     )
     .unwrap_err();
     assert_eq!(refused.answer(), Answer::Impossible);
-    assert_eq!(refused.to_string(), "`a`, `b`, `c` cannot all be apart on 2 CPU(s)");
+    let told =
+        "`a`, `b`, `c` are apart, and have only the CPUs 0, 1 together: no choice keeps each pair on different ones";
+    assert_eq!(refused.to_string(), told);
+}
+
+/// With one CPU for each task, the answer is that of the system without `apart`.
+#[test]
+fn a_proof_for_the_only_coloring_is_a_proof() {
+    let of = |other: &str| {
+        planned(&format!(
+            "system: s\ncpus: [0, 1]\ntasks:\n  - {{name: a, period: 10ms, wcet: 6ms, cpu: 0, apart: [b]}}\n  \
+             - {{name: b, period: 10ms, wcet: 1ms, cpu: 1}}\n  - {{name: c, period: 10ms, wcet: {other}, cpu: 0}}\n"
+        ))
+    };
+    assert_eq!(of("4ms").unwrap_err().answer(), Answer::Impossible);
+    assert!(check(&of("3ms").unwrap()).is_feasible());
 }
 
 /// A system that is full with the first coloring alone is no proof.

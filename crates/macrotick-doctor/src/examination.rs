@@ -41,6 +41,27 @@ pub struct Examination {
     pub checks: Vec<Examined>,
 }
 
+/// The checks of what a `profile` of the description sets up for the time of a deployment
+/// (`macrotick-host/src/profile`).
+const PROFILE: [&str; 16] = [
+    "ksoftirqd",
+    "ktimers",
+    "network-threads",
+    "interrupt-threads",
+    "interrupt-cpus",
+    "default-interrupt-cpus",
+    "interrupt-thread-cpus",
+    "throttling",
+    "fair-server",
+    "isolation",
+    "timer-migration",
+    "watchdogs",
+    "workqueues",
+    "governor",
+    "idle-states",
+    "packet-steering",
+];
+
 /// Examines a host.
 pub fn examine(host: &Host, needs: &Needs) -> Examination {
     let mut checks: Vec<Examined> = checks::all().map(|check| judged(check, host, needs)).collect();
@@ -55,6 +76,11 @@ fn judged(check: &'static Check, host: &Host, needs: &Needs) -> Examined {
 }
 
 impl Examination {
+    /// Returns the checks with a bad verdict that the plan depends on, and that no profile sets up.
+    pub fn delays(&self, has_profile: bool) -> impl Iterator<Item = &Examined> {
+        self.findings().filter(move |found| found.needed && !(has_profile && PROFILE.contains(&found.name)))
+    }
+
     /// Returns the checks with a bad verdict.
     pub fn findings(&self) -> impl Iterator<Item = &Examined> {
         self.checks.iter().filter(|examined| examined.verdict.is_bad())

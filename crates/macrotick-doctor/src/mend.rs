@@ -24,20 +24,23 @@ pub struct Mended {
 ///
 /// # Errors
 ///
-/// Without root, or if the journal cannot be written: then the step was not made.
+/// Without root, beside a deployment with a profile, or if the journal cannot be read or written. A step that was made
+/// is in the journal.
 pub fn make(examination: &Examination) -> Result<Vec<Mended>, HostFailure> {
     let mut journal = Journal::open()?;
     let steps = examination.steps().filter_map(|(check, mend)| Some((check, step(mend)?)));
     steps.map(|(check, step)| Ok(Mended { check, made: journal.make(&step)? })).collect()
 }
 
-/// Reverts all steps of this boot, the last one first.
+/// Reverts all steps of this boot, the last one first. Returns also how many are left in the journal.
 ///
 /// # Errors
 ///
-/// Without root, or if the journal cannot be written.
-pub fn undo() -> Result<Vec<Made>, HostFailure> {
-    Journal::open()?.undo()
+/// Those of [`make`].
+pub fn undo() -> Result<(Vec<Made>, usize), HostFailure> {
+    let mut journal = Journal::open()?;
+    let undone = journal.undo()?;
+    Ok((undone, journal.len()))
 }
 
 fn step(mend: &Mend) -> Option<Step> {

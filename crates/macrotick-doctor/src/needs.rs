@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use macrotick_model::{Backend, Clock, Duration, Policy, System, Workload};
+use macrotick_model::{Backend, Clock, Duration, Host, Policy, System, Workload};
 
-use crate::host::Host;
+use crate::host;
 
 /// The needs of a description. The default is the need of no particular one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,12 +31,23 @@ pub struct Needs {
     pub fifo: u8,
 }
 
+/// The highest priority of a task under the backend `fifo`.
+const TASKS: u8 = 90;
+
 impl Needs {
-    /// Returns the needs of a description under a backend.
-    pub fn of(system: &System, backend: Backend) -> Needs {
+    /// Returns the needs of a description under a backend, on one of its hosts if it has several.
+    pub fn of(system: &System, backend: Backend, host: Option<&Host>) -> Needs {
         let network = system.network.as_ref();
+        let is_here = |name: Option<&str>| host.is_none_or(|host| name.is_none_or(|name| name == host.name));
         let gated = network.iter().flat_map(|network| &network.interfaces);
+        let gated = gated.filter(|interface| is_here(system.host_of_interface(interface)));
+        let cpus: BTreeSet<u32> = match host {
+            Some(host) => host.cpus.iter().filter_map(|cpu| host.own_number(*cpu)).collect(),
+            None => system.cpus.iter().copied().collect(),
+        };
         let talks = |work: &Workload| matches!(work, Workload::UdpSend(_) | Workload::UdpReceive(_));
+        // Tasks under SCHED_FIFO have priorities up to that of the runner's own thread.
+        let tasks = (backend == Backend::Fifo).then_some(TASKS);
         let priorities = system.processes().filter_map(|placed| match placed.process.policy {
             Policy::Fifo(priority) => Some(priority),
             Policy::Other(_) => None,
@@ -44,7 +55,7 @@ impl Needs {
         let class = backend == Backend::Kernel;
         Needs {
             system: Some(system.name.clone()),
-            cpus: system.cpus.iter().copied().collect(),
+            cpus,
             class: class && (system.has_windows() || system.servers().next().is_some()),
             windows: system.has_windows(),
             budgets: system.servers().next().is_some(),
@@ -55,12 +66,12 @@ impl Needs {
             },
             network: network.is_some() || system.tasks.iter().any(|task| talks(&task.run)),
             gated: gated.map(|interface| interface.name.clone()).collect(),
-            fifo: priorities.max().unwrap_or(0),
+            fifo: priorities.chain(tasks).max().unwrap_or(0),
         }
     }
 
     /// Returns the needs of a host without a description: its isolated CPUs are those of some plan.
-    pub fn here(host: &Host) -> Needs {
+    pub fn here(host: &host::Host) -> Needs {
         let isolated = host.text("/sys/devices/system/cpu/isolated").and_then(crate::host::cpus_of);
         Needs { cpus: isolated.unwrap_or_default(), ..Needs::default() }
     }
@@ -71,7 +82,7 @@ impl Needs {
     }
 
     /// Returns the online CPUs of the host that the plan does not use.
-    pub fn others(&self, host: &Host) -> BTreeSet<u32> {
+    pub fn others(&self, host: &host::Host) -> BTreeSet<u32> {
         host.online().difference(&self.cpus).copied().collect()
     }
 }

@@ -125,7 +125,12 @@ fn fit() -> Host {
             machine: "x86_64".into(),
         },
         files,
-        options: Some(options.map(|name| (format!("CONFIG_{name}"), "y".to_owned())).collect()),
+        options: Some(
+            options
+                .map(|name| (format!("CONFIG_{name}"), "y".to_owned()))
+                .chain([("CONFIG_HZ".to_owned(), "1000".to_owned())])
+                .collect(),
+        ),
         threads: vec![
             thread(10, "ksoftirqd/1", Policy::Fifo(49)),
             thread(11, "ktimers/1", Policy::Fifo(49)),

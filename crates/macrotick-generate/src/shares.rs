@@ -30,16 +30,17 @@ pub(crate) fn fixed_sum(random: &mut Random, count: usize, sum: f64, most: f64) 
     let whole = (sum.floor() as usize).min(count - 1);
     let above: Vec<f64> = (0..count).map(|index| sum - (whole as f64 - index as f64)).collect();
     let below: Vec<f64> = (0..count).map(|index| (whole + count - index) as f64 - sum).collect();
-    // The volumes of the simplices, and the share of each that belongs to the first of its two parts.
-    let mut volumes = vec![vec![0.0; count + 1]; count];
-    volumes[0][1] = f64::MAX;
-    let mut parts = vec![vec![0.0; count]; count - 1];
+    // The volumes of the simplices of one row, and the share of each that belongs to the first of its two parts.
+    let mut volumes = vec![0.0; count + 1];
+    volumes[1] = f64::MAX;
+    let mut parts: Vec<Vec<f64>> = (2..=count).map(|row| vec![0.0; row]).collect();
     for row in 2..=count {
+        let former = volumes.clone();
         for at in 0..row {
-            let first = volumes[row - 2][at + 1] * above[at] / row as f64;
-            let second = volumes[row - 2][at] * below[count - row + at] / row as f64;
+            let first = former[at + 1] * above[at] / row as f64;
+            let second = former[at] * below[count - row + at] / row as f64;
             let both = first + second + f64::MIN_POSITIVE;
-            volumes[row - 1][at + 1] = first + second;
+            volumes[at + 1] = first + second;
             let is_second = below[count - row + at] > above[at];
             parts[row - 2][at] = if is_second { second / both } else { 1.0 - first / both };
         }

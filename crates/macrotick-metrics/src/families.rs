@@ -82,7 +82,10 @@ fn windows(encoder: &mut DescriptorEncoder, entities: &[&EntityStatus]) -> Resul
 
 /// The counters of groups with a budget.
 fn groups(encoder: &mut DescriptorEncoder, groups: &[GroupStatus]) -> Result<(), Error> {
-    let label = |group: &GroupStatus| vec![("group", escaped(&group.name))];
+    // Two groups can have the same name, but not the same directory.
+    let label = |group: &GroupStatus| {
+        vec![("group", escaped(&group.name)), ("path", escaped(&group.path.display().to_string()))]
+    };
     let each = |value: fn(&GroupStatus) -> f64| groups.iter().map(move |group| (label(group), value(group)));
     let usage = each(|group| group.usage_ns as f64 * NS);
     counter(encoder, "macrotick_group_usage_seconds", "Processor time charged to the budgets", usage)?;
@@ -93,7 +96,7 @@ fn groups(encoder: &mut DescriptorEncoder, groups: &[GroupStatus]) -> Result<(),
     gauge(encoder, "macrotick_group_threads", "Threads in the group", each(|group| f64::from(group.threads)))?;
     let budgets = groups.iter().flat_map(|group| {
         let of = |(cpu, budget): &(u32, Duration)| {
-            (vec![("group", escaped(&group.name)), ("cpu", cpu.to_string())], budget.as_nanos() as f64 * NS)
+            (label(group).into_iter().chain([("cpu", cpu.to_string())]).collect(), budget.as_nanos() as f64 * NS)
         };
         group.budgets.iter().map(of).collect::<Vec<_>>()
     });
@@ -197,8 +200,8 @@ mod tests {
             "macrotick_jobs_released_total{task=\"control\",cpu=\"0, 2\"} 12.0",
             "macrotick_jobs_missed_total{task=\"control\",cpu=\"0, 2\"} 1.0",
             "macrotick_windows_runtime_seconds_total{group=\"web\",cpu=\"0, 2\"} 1.5",
-            "macrotick_group_exhaustions_total{group=\"a\\\"b\\\\c\\nd\"} 3.0",
-            "macrotick_group_budget_seconds{group=\"a\\\"b\\\\c\\nd\",cpu=\"2\"} 0.0004",
+            "macrotick_group_exhaustions_total{group=\"a\\\"b\\\\c\\nd\",path=\"/sys/fs/cgroup/web\"} 3.0",
+            "macrotick_group_budget_seconds{group=\"a\\\"b\\\\c\\nd\",path=\"/sys/fs/cgroup/web\",cpu=\"2\"} 0.0004",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -103,7 +103,7 @@ impl Plan {
         }
         system.network = system.network.take().and_then(|network| self.network_of(host, network, &system));
         if !system.has_windows() {
-            system.lead = None;
+            (system.lead, system.reserve) = (None, None);
         }
         if !system.has_cycle() {
             (system.cycle, system.clock) = (None, Clock::Monotonic);

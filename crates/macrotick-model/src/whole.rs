@@ -1,14 +1,24 @@
 //! Files that are written as a whole or not at all.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Writes a file next to the target and renames it. So no reader sees half of it, and a program that has the old file
 /// open or mapped keeps that. A symbolic link stays, and its target is written. A special file, such as a device, is
 /// written directly.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+    write_new(path, contents, 0o666)
+}
+
+/// Does the same for a file that only its owner may read, if it is a new one.
+pub fn write_private(path: &Path, contents: &[u8]) -> io::Result<()> {
+    write_new(path, contents, 0o600)
+}
+
+fn write_new(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
     let is_there = fs::symlink_metadata(path).is_ok();
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let former = fs::metadata(path);
@@ -16,7 +26,14 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
         return fs::write(path, contents);
     }
     let partial = partial(&target);
-    let written = fs::write(&partial, contents)
+    // Another user may own the directory. A link in the place of the partial file would lead the text elsewhere.
+    let _ = fs::remove_file(&partial);
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&partial)
+        .and_then(|mut file| file.write_all(contents))
         .and_then(|()| former.map_or(Ok(()), |former| fs::set_permissions(&partial, former.permissions())))
         .and_then(|()| fs::rename(&partial, &target));
     // The target is unchanged. A partial file may exist or not.
@@ -52,10 +69,15 @@ mod tests {
         assert_eq!(fs::read_to_string(at("file")).unwrap(), "new");
         assert_eq!(fs::metadata(at("file")).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(at("new")).unwrap(), "made");
+        symlink("file", at("trap.partial")).unwrap();
+        write(&at("trap"), b"trap").unwrap();
+        assert_eq!(fs::read_to_string(at("file")).unwrap(), "new", "a link in the place of the partial file is no way");
+        write_private(&at("private"), b"private").unwrap();
+        assert_eq!(fs::metadata(at("private")).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(write(&at("device"), b"x").unwrap_err().raw_os_error(), Some(28));
         assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
         assert!(write(&at("directory"), b"x").is_err());
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 6, "no partial file is left");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 8, "no partial file is left");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

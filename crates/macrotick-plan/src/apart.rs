@@ -6,7 +6,7 @@
 //! leads to a table, others are tried, each with other draws.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use macrotick_model::{CpuSet, Duration, SplitMix64, System};
 
@@ -32,20 +32,24 @@ pub(crate) fn tables(
     solve: &dyn Fn(&System, &Clock) -> Result<Tables, PlanError>,
 ) -> Result<Tables, PlanError> {
     let Some(coloring) = Coloring::new(system, former) else { return solve(system, clock) };
+    if coloring.is_forced() {
+        // There is one coloring at most: its answer is that of the system.
+        match coloring.find(0, clock) {
+            Found::Cpus(cpus) => return solve(&coloring.pinned(&cpus), clock),
+            Found::Impossible => return Err(coloring.impossible()),
+            Found::Unknown => {}
+        }
+    }
     let mut first: Option<PlanError> = None;
     let mut seen: Vec<Vec<u32>> = Vec::new();
     for attempt in 0..ATTEMPTS {
         let clock = clock.part(ATTEMPTS - attempt);
-        let found = match coloring.find(attempt) {
+        let found = match coloring.find(attempt, &clock) {
             Found::Cpus(cpus) if seen.contains(&cpus) => continue,
             Found::Cpus(cpus) => cpus,
-            Found::Impossible => {
-                return Err(PlanError::Impossible(Refutation::Apart {
-                    tasks: coloring.names(),
-                    cpus: system.cpus.len(),
-                }))
-            }
-            Found::Unknown => continue,
+            Found::Impossible => return Err(coloring.impossible()),
+            // Other draws would not end earlier.
+            Found::Unknown => break,
         };
         match solve(&coloring.pinned(&found), &clock) {
             Ok(tables) => return Ok(tables),
@@ -95,23 +99,26 @@ enum Found {
 impl<'a> Coloring<'a> {
     /// Returns `None` if no task is apart from another one.
     fn new(system: &'a System, former: &dyn Fn(&str) -> Option<u32>) -> Option<Coloring<'a>> {
-        let is_apart = |one: usize, other: usize| {
-            let (one, other) = (&system.tasks[one], &system.tasks[other]);
-            one.apart.contains(&other.name) || other.apart.contains(&one.name)
-        };
-        let all = 0..system.tasks.len();
-        let tasks: Vec<usize> = all.clone().filter(|&one| all.clone().any(|other| is_apart(one, other))).collect();
-        if tasks.is_empty() {
+        let index: BTreeMap<&str, usize> = system.tasks.iter().map(|task| task.name.as_str()).zip(0..).collect();
+        let mut edges: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for (one, task) in system.tasks.iter().enumerate() {
+            for other in task.apart.iter().filter_map(|name| index.get(name.as_str()).copied()) {
+                edges.entry(one).or_default().insert(other);
+                edges.entry(other).or_default().insert(one);
+            }
+        }
+        if edges.is_empty() {
             return None;
         }
-        let places = |one: &usize| (0..tasks.len()).filter(|&place| is_apart(*one, tasks[place])).collect();
+        let tasks: Vec<usize> = edges.keys().copied().collect();
+        let place = |task: &usize| tasks.binary_search(task).expect("both ends of an edge have edges");
         let mut pinned = BTreeMap::new();
-        for (index, task) in system.tasks.iter().enumerate().filter(|(index, _)| !tasks.contains(index)) {
+        for (index, task) in system.tasks.iter().enumerate().filter(|(index, _)| !edges.contains_key(index)) {
             task.cpu.iter().for_each(|cpu| *pinned.entry(*cpu).or_insert(0) += load(system, index));
         }
         Some(Coloring {
             system,
-            others: tasks.iter().map(places).collect(),
+            others: edges.values().map(|others| others.iter().map(place).collect()).collect(),
             allowed: tasks.iter().map(|&task| system.cpus_of(&system.tasks[task])).collect(),
             former: tasks.iter().map(|&task| former(&system.tasks[task].name)).collect(),
             pinned,
@@ -123,8 +130,19 @@ impl<'a> Coloring<'a> {
         self.tasks.iter().map(|&task| self.system.tasks[task].name.clone()).collect()
     }
 
+    /// Whether each task has just one CPU.
+    fn is_forced(&self) -> bool {
+        self.allowed.iter().all(|cpus| !cpus.is_several())
+    }
+
+    /// Returns the proof that there is no coloring.
+    fn impossible(&self) -> PlanError {
+        let cpus: CpuSet = self.allowed.iter().flat_map(|cpus| cpus.as_slice()).copied().collect();
+        PlanError::Impossible(Refutation::Apart { tasks: self.names(), cpus })
+    }
+
     /// Searches for a coloring. The first attempt has no draws.
-    fn find(&self, attempt: u32) -> Found {
+    fn find(&self, attempt: u32, clock: &Clock) -> Found {
         let mut search = Search {
             coloring: self,
             found: vec![None; self.tasks.len()],
@@ -132,10 +150,11 @@ impl<'a> Coloring<'a> {
             random: SplitMix64::new(attempt.into()),
             is_drawn: attempt > 0,
             steps: 0,
+            clock,
         };
         match search.run() {
             true => Found::Cpus(search.found.into_iter().flatten().collect()),
-            false if search.steps >= STEPS => Found::Unknown,
+            false if search.is_over() => Found::Unknown,
             false => Found::Impossible,
         }
     }
@@ -160,6 +179,7 @@ impl<'a> Coloring<'a> {
 
 struct Search<'a> {
     coloring: &'a Coloring<'a>,
+    clock: &'a Clock<'a>,
     found: Vec<Option<u32>>,
     load: BTreeMap<u32, i64>,
     random: SplitMix64,
@@ -174,7 +194,10 @@ impl Search<'_> {
         let system = self.coloring.system;
         let key = |&place: &usize| {
             let task = self.coloring.tasks[place];
-            (self.left(place).len(), Reverse(self.coloring.others[place].len()), Reverse(load(system, task)), place)
+            let degree = self.coloring.others[place].len();
+            // Tasks with a former CPU come first, so that they keep it.
+            let is_new = self.coloring.former[place].is_none();
+            (is_new, self.left(place).len(), Reverse(degree), Reverse(load(system, task)), place)
         };
         let Some(place) = open.min_by_key(key) else { return true };
         let needed = load(system, self.coloring.tasks[place]);
@@ -187,7 +210,7 @@ impl Search<'_> {
         cpus.sort_unstable();
         for (.., cpu) in cpus {
             self.steps += 1;
-            if self.steps >= STEPS {
+            if self.is_over() {
                 return false;
             }
             self.found[place] = Some(cpu);
@@ -199,6 +222,10 @@ impl Search<'_> {
             *self.load.entry(cpu).or_insert(0) -= needed;
         }
         false
+    }
+
+    fn is_over(&self) -> bool {
+        self.steps >= STEPS || self.clock.is_over()
     }
 
     /// Returns the CPUs that no task has that is apart from this one.

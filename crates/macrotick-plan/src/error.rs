@@ -196,10 +196,10 @@ pub enum PlanError {
     },
     /// All tasks and pools together need more time than all CPUs can give.
     #[error(
-        "the tasks{} need {demand} of every {cycle}{}, but {cpus} CPU(s) can give at most {capacity} ({} % of each)",
+        "the tasks{} need {demand} of every {cycle}{}, but {cpus} CPU(s) can give at most {capacity} ({})",
         if *.pools { " and pools" } else { "" },
         with_lead(.lead),
-        crate::CAP_PERMILLE / 10
+        of_each(*.capacity, *.cycle, *.cpus)
     )]
     Overload {
         /// Whether there are pools.
@@ -249,8 +249,8 @@ pub enum PlanError {
     },
     /// The windows of a frozen task cannot stay.
     #[error(
-        "the windows of `{task}` cannot stay: a sync window, a message, a task in its `after` or another frozen window \
-         is in their way"
+        "the windows of `{task}` cannot stay: a sync window, the reserve, a message, a task in its `after` or `apart`, \
+         or another frozen window is in their way"
     )]
     Frozen {
         /// The task or pool.
@@ -433,7 +433,8 @@ impl PlanError {
                     Kind::Pool => "windows.length",
                     Kind::Reserve => "reserve.length",
                 };
-                (name.replace(".name", &format!(".{key}")), Some(format!("set a longer `{key}`")))
+                let place = if *kind == Kind::Reserve { key.into() } else { name.replace(".name", &format!(".{key}")) };
+                (place, Some(format!("set a longer `{key}`")))
             }
             PlanError::NoPhase { task, .. }
             | PlanError::Pieces { task, .. }
@@ -466,6 +467,16 @@ impl PlanError {
             | Split { .. } => None,
             NotFound { bottleneck, .. } => bottleneck.unplaced(),
         }
+    }
+}
+
+/// Returns the share of each CPU that windows can take.
+fn of_each(capacity: Duration, cycle: Duration, cpus: usize) -> String {
+    let all = i128::from(cycle.as_nanos()) * cpus as i128;
+    let permille = (i128::from(capacity.as_nanos()) * 1000 / all.max(1)) as i64;
+    match permille + 1 >= crate::CAP_PERMILLE {
+        true => format!("{} % of each", crate::CAP_PERMILLE / 10),
+        false => format!("{}.{} % of each, beside sync windows and the reserve", permille / 10, permille % 10),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use macrotick_model::{Chain, Duration, Group, SplitMix64};
+use macrotick_model::{Chain, CpuSet, Duration, Group, SplitMix64};
 
 use crate::assign::{capacity, within_all_cpus};
 use crate::demand::Demand;
@@ -108,12 +108,16 @@ pub enum Refutation {
         leads: Duration,
     },
     /// The CPUs do not suffice for tasks that share none.
-    #[error("{} cannot all be apart on {cpus} CPU(s)", list(.tasks))]
+    #[error(
+        "{} are apart, and have only {} together: no choice keeps each pair on different ones",
+        list(.tasks),
+        .cpus.words()
+    )]
     Apart {
         /// The tasks.
         tasks: Vec<String>,
-        /// The number of CPUs.
-        cpus: usize,
+        /// The CPUs that any of them may have.
+        cpus: CpuSet,
     },
     /// Windows and budgets of a CPU take too much together.
     #[error(

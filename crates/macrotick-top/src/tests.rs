@@ -116,6 +116,9 @@ fn keys_sort_open_pause_and_quit() {
     view.update(Ok(status(9, 90)), WallTime::from_secs(1));
     assert!(lines(&view, 19)[0].ends_with("PAUSED") && view.rows.iter().all(|row| row.bad.0 < 90));
     press(&mut view, KeyCode::Char('p'));
+    // After a pause, the load is that of the whole time.
+    view.update(Ok(status(4, 90)), WallTime::from_secs(1));
+    assert!((view.rows.iter().find(|row| row.name == "control").unwrap().load - 15.0).abs() < 0.1);
     view.update(Err("the class is gone".into()), WallTime::from_secs(1));
     assert!(lines(&view, 19).iter().any(|line| line == "the class is gone"));
     assert!(press(&mut view, KeyCode::Char('q')) && press(&mut view, KeyCode::Esc));

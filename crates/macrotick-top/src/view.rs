@@ -60,6 +60,8 @@ pub(crate) struct View {
     /// Whether the selected row is open.
     pub is_open: bool,
     pub uptime: WallTime,
+    /// The time since the reading that is shown.
+    since: WallTime,
     server_period_ns: u64,
 }
 
@@ -76,6 +78,7 @@ impl View {
             selected: 0,
             is_open: false,
             uptime: WallTime::ZERO,
+            since: WallTime::ZERO,
             server_period_ns,
         }
     }
@@ -83,6 +86,7 @@ impl View {
     /// Takes a reading, unless the view is paused. `elapsed` is the time since the one before.
     pub fn update(&mut self, reading: Result<Status, String>, elapsed: WallTime) {
         self.uptime += elapsed;
+        self.since += elapsed;
         if self.is_paused {
             return;
         }
@@ -95,7 +99,8 @@ impl View {
         };
         self.failure = None;
         let name = self.rows.get(self.selected).map(|row| (row.kind, row.name.clone()));
-        self.rows = rows(&status, self.status.as_ref(), elapsed, self.server_period_ns);
+        self.rows = rows(&status, self.status.as_ref(), self.since, self.server_period_ns);
+        self.since = WallTime::ZERO;
         if let Some(before) = &self.status {
             for event in events::between(&self.rows, &status, before) {
                 self.events.push_back((self.uptime, event));

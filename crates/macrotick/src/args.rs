@@ -554,6 +554,9 @@ impl From<DrawName> for macrotick_generate::Draw {
 pub struct DoctorArgs {
     /// A system description: what its plan needs comes first and alone decides on the verdict
     pub system: Option<PathBuf>,
+    /// The name that the description gives to this host, if it has several
+    #[arg(long, value_name = "NAME", requires = "system")]
+    pub host: Option<String>,
     /// The backend of the plan
     #[arg(long, value_enum, default_value_t = BackendName::Kernel, requires = "system")]
     pub backend: BackendName,

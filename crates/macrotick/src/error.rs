@@ -61,6 +61,14 @@ pub enum CliError {
     /// A container is refused, or the hook could not be installed.
     #[error(transparent)]
     Hook(#[from] macrotick_hook::HookError),
+    /// A description with several hosts, or without them, and no name or another one.
+    #[error("{path}: name one of its hosts by `--host`: {}", if .hosts.is_empty() { "it has none".into() } else { .hosts.join(", ") }, path = path.display())]
+    WhichHost {
+        /// The description.
+        path: PathBuf,
+        /// Its hosts.
+        hosts: Vec<String>,
+    },
     /// The live view needs a terminal.
     #[error("`macrotick top` needs a terminal; `macrotick status --json` is for programs, and `macrotick export metrics` for monitoring")]
     NoTerminal,
@@ -246,6 +254,7 @@ impl CliError {
             | CliError::NoServer { .. }
             | CliError::Recipe(_)
             | CliError::NoTerminal
+            | CliError::WhichHost { .. }
             | CliError::Captured(_)
             | CliError::Import(_)
             | CliError::Export { .. }

@@ -1,8 +1,10 @@
 //! Reads and writes a captured host.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use macrotick_model::whole;
 
 use crate::host::{Host, VERSION};
 
@@ -91,14 +93,15 @@ fn decode(text: &str) -> Result<Host, Fault> {
     serde_json::from_str(text).map_err(wrong)
 }
 
-/// Writes a captured host as a whole, or not at all.
+/// Writes a captured host as a whole, or not at all. Only the owner may read a new file: root captures what others may
+/// not see.
 ///
 /// # Errors
 ///
 /// [`DocumentError::Write`]
 pub fn write(path: &Path, host: &Host) -> Result<(), DocumentError> {
     let text = serde_json::to_string_pretty(host).expect("a host is always JSON") + "\n";
-    fs::write(path, text).map_err(|source| DocumentError::Write { path: path.to_owned(), source })
+    whole::write_private(path, text.as_bytes()).map_err(|source| DocumentError::Write { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

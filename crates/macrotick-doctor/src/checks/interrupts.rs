@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::judging::{cpu_words, few, mask, short};
-use super::threads::{judged, serving};
+use super::threads::{is_above, judged, serving};
 use crate::check::{Check, Mend, Verdict};
 use crate::host::{cpus_of, written, Host, Thread};
 use crate::needs::Needs;
@@ -77,7 +77,7 @@ fn interrupt_threads(host: &Host, needs: &Needs) -> Verdict {
     let expected = format!("SCHED_FIFO {priority}, above the tasks that wait for them");
     judged(
         threads,
-        |thread| thread.policy.priority() > needs.fifo,
+        |thread| is_above(thread, needs),
         (&expected, priority, "no interrupt of a network device has a thread"),
     )
 }

@@ -158,9 +158,15 @@ fn clocksource(host: &Host, _: &Needs) -> Verdict {
         }
         _ => {
             let available = host.text("/sys/devices/system/clocksource/clocksource0/available_clocksource");
-            let mend = match available.is_some_and(|names| names.split_whitespace().any(|name| name == "tsc")) {
-                true => Mend::write(CLOCKSOURCE, "tsc"),
-                false => Mend::Boot("tsc=reliable".into()),
+            let has_tsc = available.is_some_and(|names| names.split_whitespace().any(|name| name == "tsc"));
+            let mend = match (has_tsc, host.kernel.machine.starts_with("x86")) {
+                (true, _) => Mend::write(CLOCKSOURCE, "tsc"),
+                (false, true) => Mend::Change(
+                    "look in the kernel's log for the reason why it left the TSC; `tsc=reliable` ends the check of the \
+                     clock, and is right only if the clock is"
+                        .into(),
+                ),
+                (false, false) => Mend::Change("use a kernel with the driver of this architecture's counter".into()),
             };
             Verdict::bad(short(source), "tsc, or the counter of the architecture", [mend])
         }
@@ -253,6 +259,8 @@ fn efi_runtime(host: &Host, _: &Needs) -> Verdict {
         || (!has("runtime") && (host.option("CONFIG_EFI_DISABLE_RUNTIME") == Some("y")));
     match is_off {
         true => Verdict::good("off"),
+        // PREEMPT_RT has them off by default.
+        false if host.options.is_none() && !has("runtime") => Verdict::unknown("the kernel's configuration is unknown"),
         false => Verdict::bad("on", "off", [Mend::Boot("efi=noruntime".into())]),
     }
 }

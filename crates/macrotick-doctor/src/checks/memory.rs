@@ -38,7 +38,8 @@ pub(super) const CHECKS: [Check; 8] = [
         source: "Documentation/admin-guide/mm/ksm.rst",
         reads: &["/sys/kernel/mm/ksm/run"],
         is_needed: |_| true,
-        judge: |host, _| off(host, "/sys/kernel/mm/ksm/run"),
+        // 2 ends the merging, and takes merged pages apart.
+        judge: |host, _| number(host, "/sys/kernel/mm/ksm/run", |run| run != 1, "0 or 2, which are off", 2),
     },
     Check {
         name: "swap",

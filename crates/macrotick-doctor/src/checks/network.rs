@@ -122,9 +122,11 @@ pub(super) const CHECKS: [Check; 13] = [
         reads: &[BUDGET, BUDGET_US],
         is_needed: |needs| needs.network,
         judge: |host, _| {
-            // The kernel refuses less than two ticks.
+            // Less than two ticks cannot be measured, and newer kernels refuse it.
             let hz: Option<i64> = host.option("CONFIG_HZ").and_then(|hz| hz.parse().ok()).filter(|hz| *hz > 0);
-            let least = 2_000_000 / hz.unwrap_or(1_000);
+            let Some(least) = hz.map(|hz| 2_000_000 / hz) else {
+                return Verdict::unknown("the length of a tick is unknown");
+            };
             number(host, BUDGET_US, |us| us <= least, &format!("{least} us or less, which is 2 ticks"), least)
         },
     },
@@ -260,7 +262,12 @@ fn link(host: &Host, needs: &Needs) -> Verdict {
             if speed.is_none() {
                 bad.push("the speed is unknown".into());
             }
-            (!bad.is_empty()).then(|| (bad.join(", "), ethtool(name, "-s", "speed 1000 duplex full")))
+            let mend = match (carrier, speed) {
+                (Some("1"), Some(speed)) => ethtool(name, "-s", &format!("speed {speed} duplex full")),
+                (Some("1"), None) => vec![Mend::Change(format!("set the speed of {} by `ethtool -s`", short(name)))],
+                _ => vec![Mend::Change(format!("connect a cable to {}, or set it up", short(name)))],
+            };
+            (!bad.is_empty()).then(|| (bad.join(", "), mend))
         },
     )
 }
@@ -278,7 +285,7 @@ fn coalescing(host: &Host, needs: &Needs) -> Verdict {
             is_bad.then(|| {
                 let adaptive = if delays.adaptive { ", adaptive" } else { "" };
                 let state = format!("receive {} us, transmit {} us{adaptive}", delays.receive_us, delays.transmit_us);
-                (state, ethtool(name, "-C", "adaptive-rx off rx-usecs 0 tx-usecs 0"))
+                (state, ethtool(name, "-C", "adaptive-rx off adaptive-tx off rx-usecs 0 tx-usecs 0"))
             })
         },
     )

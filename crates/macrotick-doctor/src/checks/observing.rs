@@ -71,9 +71,9 @@ fn tracers(host: &Host, _: &Needs) -> Verdict {
 fn console(host: &Host, _: &Needs) -> Verdict {
     let Some(consoles) = host.text(CONSOLES) else { return without(host, CONSOLES) };
     let names = consoles.lines().filter_map(|line| line.split_whitespace().next());
-    let slow: Vec<&str> = names
-        .filter(|name| name.starts_with("tty") && name.len() > 4 && !name[3..4].chars().all(char::is_numeric))
-        .collect();
+    // A virtual console has a number: `tty0`. A serial one has letters first: `ttyS0`.
+    let is_serial = |name: &&str| name.strip_prefix("tty").is_some_and(|rest| rest.starts_with(char::is_alphabetic));
+    let slow: Vec<&str> = names.filter(is_serial).collect();
     if slow.is_empty() {
         return Verdict::good("no serial console");
     }

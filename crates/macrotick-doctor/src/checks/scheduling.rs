@@ -49,11 +49,11 @@ pub(super) const CHECKS: [Check; 9] = [
     Check {
         name: "ticks",
         rank: 14,
-        states: "nohz_full= and rcu_nocbs= name the same CPUs, all of them isolated.",
+        states: "nohz_full= covers the CPUs of the plan, and rcu_nocbs= covers nohz_full=.",
         why:
             "A CPU without ticks still runs the callbacks of RCU, and a planned CPU without them is only half isolated.",
         source: "Documentation/timers/no_hz.rst",
-        reads: &[NOHZ, ISOLATED, "/proc/cmdline"],
+        reads: &[NOHZ, "/proc/cmdline"],
         is_needed: |_| false,
         judge: ticks,
     },
@@ -189,7 +189,8 @@ fn ticks(host: &Host, needs: &Needs) -> Verdict {
 }
 
 fn watchdogs(host: &Host, _: &Needs) -> Verdict {
-    let paths = ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/nmi_watchdog"];
+    // The first switch turns off the second as well, so it comes last: an undo restores each.
+    let paths = ["/proc/sys/kernel/nmi_watchdog", "/proc/sys/kernel/watchdog"];
     let on: Vec<&str> = paths.into_iter().filter(|path| host.number(path).is_some_and(|value| value != 0)).collect();
     if paths.iter().all(|path| host.text(path).is_none()) {
         return Verdict::absent("the kernel has no lockup detector");

@@ -70,6 +70,11 @@ pub(super) fn serving(needs: &Needs, above: u8) -> u8 {
     needs.fifo.max(INTERRUPTS - 2).saturating_add(above).min(MOST)
 }
 
+/// Whether a thread runs before the tasks of the plan, or is as high as a serving thread can be.
+pub(super) fn is_above(thread: &Thread, needs: &Needs) -> bool {
+    thread.policy.priority() > needs.fifo || thread.policy.priority() >= MOST
+}
+
 /// Returns the threads on CPUs of the plan; without such CPUs, all of them.
 fn planned<'a>(host: &'a Host, needs: &'a Needs, pattern: &'a str) -> impl Iterator<Item = &'a Thread> {
     let cpu = |thread: &Thread| thread.name.rsplit('/').next().and_then(|cpu| cpu.parse().ok());
@@ -110,7 +115,7 @@ fn no_network(needs: &Needs) -> Option<Verdict> {
 }
 
 fn softirq_thread(host: &Host, needs: &Needs, pattern: &str) -> Verdict {
-    let above = |thread: &Thread| thread.policy.priority() > needs.fifo;
+    let above = |thread: &Thread| is_above(thread, needs);
     let priority = serving(needs, 1);
     let expected = format!("SCHED_FIFO {priority}, above the tasks that wait for it");
     let absent = "the capture has no such thread";
@@ -118,7 +123,10 @@ fn softirq_thread(host: &Host, needs: &Needs, pattern: &str) -> Verdict {
 }
 
 fn ktimers(host: &Host, needs: &Needs) -> Verdict {
-    let least = host.kernel_threads("ksoftirqd/*").map(|thread| thread.policy.priority()).max().unwrap_or(0);
+    // What mends ksoftirqd raises it: then ktimers must be as high.
+    let mended = if softirq_thread(host, needs, "ksoftirqd/*").is_bad() { serving(needs, 1) } else { 0 };
+    let least =
+        host.kernel_threads("ksoftirqd/*").map(|thread| thread.policy.priority()).max().unwrap_or(0).max(mended);
     let is_older = release(host).is_some_and(|release| release < (6, 13));
     let absent = if is_older { "kernels before 6.13 have no ktimers" } else { "the kernel has no ktimers" };
     let expected = format!("SCHED_FIFO {}", least.max(1));
@@ -134,7 +142,7 @@ fn network_threads(host: &Host, needs: &Needs) -> Verdict {
     let priority = serving(needs, 1);
     let expected = format!("SCHED_FIFO {priority}");
     let absent = "softirqs do the work of the network; see ksoftirqd";
-    judged(threads, |thread| thread.policy.priority() > needs.fifo, (&expected, priority, absent))
+    judged(threads, |thread| is_above(thread, needs), (&expected, priority, absent))
 }
 
 fn rcu_threads(host: &Host, needs: &Needs) -> Verdict {

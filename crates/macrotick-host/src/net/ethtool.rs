@@ -51,7 +51,8 @@ pub fn describe(kernel: &mut dyn Kernel, device: &str) -> Result<Described, Refu
         queues: channels.map(|channels| (channels.queues, channels.max)),
         coalescing: ask(coalescing(index)).and_then(|answer| {
             let found = OpCoalesceGetDo::decode_reply(&answer);
-            let adaptive = found.get_use_adaptive_rx().is_ok_and(|on| on != 0);
+            let is_on = |switch: Result<u8, _>| switch.is_ok_and(|on| on != 0);
+            let adaptive = is_on(found.get_use_adaptive_rx()) || is_on(found.get_use_adaptive_tx());
             let (receive, transmit) = (found.get_rx_usecs(), found.get_tx_usecs());
             (receive.is_ok() || transmit.is_ok()).then(|| (receive.unwrap_or(0), transmit.unwrap_or(0), adaptive))
         }),

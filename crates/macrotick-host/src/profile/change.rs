@@ -154,12 +154,12 @@ impl Change {
             Err(error) if is_missing(&error) => return Restored::Gone,
             Err(error) => return Restored::Failed(error),
         };
+        if self.target.same(&now, &self.before) {
+            return Restored::Done;
+        }
         let is_ours = self.seen.as_ref().is_none_or(|seen| self.target.same(seen, &now));
         if !is_ours {
             return Restored::Changed(now);
-        }
-        if now == self.before {
-            return Restored::Done;
         }
         self.target.set(access, &self.before).map_or_else(Restored::Failed, |()| Restored::Done)
     }

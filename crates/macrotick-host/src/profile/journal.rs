@@ -10,8 +10,10 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::access::{Access, ThisHost};
+use super::access::{Access, ThisHost, PROFILE};
 use super::change::{is_missing, Change, Format, Restored, Target, Value};
+use super::fault::ProfileFault;
+use super::record;
 use crate::error::HostFailure;
 use crate::lock::{runtime_path, Turn, ROOT};
 use crate::proc;
@@ -89,15 +91,25 @@ impl Journal {
             let source = io::Error::from_raw_os_error(libc::EPERM);
             return Err(HostFailure::System { what: "changing this host", source });
         }
+        // Each would take the other's values for those before.
+        if let Some(holder) = record::holder(&ThisHost(PROFILE)) {
+            return Err(HostFailure::profile(ProfileFault::Held(holder)));
+        }
         let turn = Turn::take(&runtime_path(ROOT, LOCK))?;
-        Ok(Journal { _turn: Some(turn), ..Journal::of(access) })
+        Ok(Journal { _turn: Some(turn), ..Journal::of(access)? })
     }
 
-    pub(super) fn of(access: Rc<dyn Access>) -> Journal {
-        let record = access.record().and_then(|text| serde_json::from_str::<Record>(&text).ok());
+    /// Reads the changes. A file that is damaged stays: it may be the only place with the values before.
+    pub(super) fn of(access: Rc<dyn Access>) -> Result<Journal, HostFailure> {
+        let read = |text: String| {
+            let damaged = |error: serde_json::Error| io::Error::new(io::ErrorKind::InvalidData, error);
+            serde_json::from_str::<Record>(&text).map_err(damaged)
+        };
+        let record = access.record().map(read).transpose();
+        let record = record.map_err(HostFailure::file("read", runtime_path(ROOT, SUFFIX)))?;
         // Without this boot's changes the host has the values that it starts with.
         let changes = record.filter(|record| record.boot == proc::boot()).map_or(Vec::new(), |record| record.changes);
-        Journal { access, changes, _turn: None }
+        Ok(Journal { access, changes, _turn: None })
     }
 
     /// Makes a change, and reads it back. A refusal of the kernel changes nothing, and is in the result.
@@ -127,26 +139,28 @@ impl Journal {
             self.write()?;
             return Ok(told(&before, Some(format!("the kernel refused {after}: {error}"))));
         }
+        let seen = target.get(&*self.access).ok();
         if let Some(change) = self.changes.last_mut() {
-            change.seen = target.get(&*self.access).ok();
+            change.seen = seen.clone();
         }
         self.write()?;
-        Ok(told(&before, None))
+        // The kernel may have taken another value than the one that was written.
+        let after = seen.as_ref().filter(|seen| !target.same(seen, &after));
+        Ok(Made { after: after.map_or(told(&before, None).after, Value::to_string), ..told(&before, None) })
     }
 
-    /// Reverts all changes, the last one first. A value that another program has set since stays. A change that the
-    /// kernel refuses to revert stays in the journal.
+    /// Reverts all changes, the last one first. A value that another program has set since stays. Such a change stays in
+    /// the journal, and so does one that the kernel refuses to revert.
     pub fn undo(&mut self) -> Result<Vec<Made>, HostFailure> {
         let mut told = Vec::new();
         let mut left = Vec::new();
         for change in std::mem::take(&mut self.changes).into_iter().rev() {
-            let failure = match change.restore(&*self.access) {
-                Restored::Done => None,
-                Restored::Gone => Some("it is gone".into()),
-                Restored::Changed(now) => Some(format!("another program has set {now}, which stays")),
-                Restored::Failed(error) => Some(format!("the kernel refused {}: {error}", change.before)),
+            let (failure, is_left) = match change.restore(&*self.access) {
+                Restored::Done => (None, false),
+                Restored::Gone => (Some("it is gone".into()), false),
+                Restored::Changed(now) => (Some(format!("another program has set {now}, which stays")), true),
+                Restored::Failed(error) => (Some(format!("the kernel refused {}: {error}", change.before)), true),
             };
-            let is_left = failure.as_ref().is_some_and(|reason| reason.starts_with("the kernel refused"));
             let (before, after) = (change.after.to_string(), change.before.to_string());
             told.push(Made { name: change.target.name(), before, after, failure });
             if is_left {

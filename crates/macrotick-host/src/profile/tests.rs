@@ -561,7 +561,7 @@ fn host_with_choice(name: &str) -> Fake {
 #[test]
 fn a_journal_reverts_its_changes_in_another_program() {
     let host = Rc::new(host_with_choice("journal"));
-    let mut first = Journal::of(host.clone());
+    let mut first = Journal::of(host.clone()).unwrap();
     let made: Vec<String> = steps().iter().map(|step| first.make(step).unwrap().to_string()).collect();
     assert_eq!(
         made,
@@ -574,7 +574,7 @@ fn a_journal_reverts_its_changes_in_another_program() {
     assert!(first.make(&steps()[0]).unwrap().failure.is_none() && first.len() == 3, "it has the value");
     host.put("proc/sys/kernel/timer_migration", "2");
     // The value of another program stays; the rest is as it was.
-    let mut second = Journal::of(host.clone());
+    let mut second = Journal::of(host.clone()).unwrap();
     let undone: Vec<String> = second.undo().unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(
         undone,
@@ -586,7 +586,23 @@ fn a_journal_reverts_its_changes_in_another_program() {
     );
     assert_eq!(host.text("sys/kernel/mm/transparent_hugepage/enabled"), "madvise");
     assert_eq!(host.standing_of(10), format!("{OTHER} 0"));
-    assert!(!host.has_record() && second.is_empty());
+    assert_eq!(second.len(), 1, "the other program may give its value back");
+    host.put("proc/sys/kernel/timer_migration", "0");
+    assert!(second.undo().unwrap()[0].failure.is_none() && second.is_empty() && !host.has_record());
+    assert_eq!(host.text("proc/sys/kernel/timer_migration"), "1");
+}
+
+/// A journal that is damaged may be the only place with the values before.
+#[test]
+fn a_damaged_journal_is_kept() {
+    let host = Rc::new(Fake::new("journal-damaged"));
+    Journal::of(host.clone()).unwrap().make(&steps()[0]).unwrap();
+    let whole = host.record().unwrap();
+    for damaged in [&whole[..whole.len() / 2], "", "{}", "[1]"] {
+        host.set_record(Some(damaged)).unwrap();
+        assert!(Journal::of(host.clone()).is_err(), "{damaged}");
+        assert_eq!(host.record().as_deref(), Some(damaged));
+    }
 }
 
 #[test]
@@ -594,7 +610,7 @@ fn a_journal_tells_refusals_and_keeps_what_it_cannot_revert() {
     let path = "/proc/sys/kernel/timer_migration";
     let mut fake = Fake::new("journal-refused");
     fake.refused = vec![(path, libc::EINVAL)];
-    let mut journal = Journal::of(Rc::new(fake));
+    let mut journal = Journal::of(Rc::new(fake)).unwrap();
     let refused = journal.make(&steps()[0]).unwrap();
     assert_eq!(refused.to_string(), "kernel.timer_migration: the kernel refused 0: Invalid argument (os error 22)");
     assert!(journal.is_empty(), "nothing changed");
@@ -602,7 +618,7 @@ fn a_journal_tells_refusals_and_keeps_what_it_cannot_revert() {
     assert_eq!(missing.to_string(), "/sys/none: this host does not have it");
 
     let host = Rc::new(Fake::new("journal-left"));
-    let mut journal = Journal::of(host.clone());
+    let mut journal = Journal::of(host.clone()).unwrap();
     journal.make(&steps()[0]).unwrap();
     host.failure.set(Some(host.acts.get()));
     let undone = journal.undo().unwrap();
@@ -617,11 +633,11 @@ fn a_journal_survives_a_death_at_any_change() {
         let host = Rc::new(host_with_choice("journal-death"));
         let before = host.contents();
         host.death.set(Some(death));
-        let mut journal = Journal::of(host.clone());
+        let mut journal = Journal::of(host.clone()).unwrap();
         let done = steps().iter().all(|step| journal.make(step).is_ok_and(|made| made.failure.is_none()));
         host.death.set(None);
         drop(journal);
-        Journal::of(host.clone()).undo().unwrap();
+        Journal::of(host.clone()).unwrap().undo().unwrap();
         let mut after = host.contents();
         // A choice is written back without the other words, which only a kernel adds.
         let choice = host.at("sys/kernel/mm/transparent_hugepage/enabled");

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use macrotick_doctor::mend::Mended;
 use macrotick_doctor::{capture, examine, mend, Examination, Host, Needs, Verdict};
-use macrotick_host::profile::journal::Made;
 use macrotick_model::{Backend, System};
 use macrotick_report::output;
 use macrotick_report::table::Tone;
@@ -25,8 +24,9 @@ pub fn execute(args: &DoctorArgs) -> Result<Outcome, CliError> {
         return write(path, args);
     }
     let system = args.system.as_deref().map(System::load).transpose()?;
+    let place = system.as_ref().map(|system| host_of(system, args)).transpose()?.flatten();
     let needs = |host: &Host| match &system {
-        Some(system) => Needs::of(system, args.backend.into()),
+        Some(system) => Needs::of(system, args.backend.into(), place),
         None => Needs::here(host),
     };
     let host = match &args.root {
@@ -46,11 +46,26 @@ pub fn execute(args: &DoctorArgs) -> Result<Outcome, CliError> {
     Ok(outcome(&examination))
 }
 
+/// Returns the host that is examined, of a system with several.
+fn host_of<'a>(system: &'a System, args: &DoctorArgs) -> Result<Option<&'a macrotick_model::Host>, CliError> {
+    let Some(path) = &args.system else { return Ok(None) };
+    let hosts = || system.hosts.iter().map(|host| host.name.clone()).collect();
+    match &args.host {
+        None if system.hosts.is_empty() => Ok(None),
+        None => Err(CliError::WhichHost { path: path.clone(), hosts: hosts() }),
+        Some(name) => match system.host(name) {
+            Some(host) => Ok(Some(host)),
+            None => Err(CliError::WhichHost { path: path.clone(), hosts: hosts() }),
+        },
+    }
+}
+
 /// Warns if this host has findings that a plan depends on. It measures nothing, and changes nothing.
 pub fn warn(system: &System, backend: Backend) {
     let host = capture::take(capture::Options::default());
-    let examination = examine(&host, &Needs::of(system, backend));
-    let names: Vec<&str> = examination.findings().filter(|found| found.needed).map(|found| found.name).collect();
+    let examination = examine(&host, &Needs::of(system, backend, None));
+    let has_profile = system.profile.as_ref().is_some_and(|profile| profile.changes_something(backend));
+    let names: Vec<&str> = examination.delays(has_profile).map(|found| found.name).collect();
     let Some(warning) = warning(&names) else { return };
     output::tell(warning);
 }
@@ -90,14 +105,13 @@ fn write(path: &PathBuf, args: &DoctorArgs) -> Result<Outcome, CliError> {
 }
 
 fn undo(json: bool) -> Result<Outcome, CliError> {
-    let undone = mend::undo()?;
+    let (undone, left) = mend::undo()?;
     match json {
         true => output::print_json(&(serde_json::to_string_pretty(&undone).expect("changes are always JSON") + "\n")),
         false if undone.is_empty() => output::print_line(format_args!("there is nothing to undo")),
         false => undone.iter().for_each(|made| output::print_line(format_args!("{made}"))),
     }
-    let is_refused = |made: &Made| made.failure.is_some();
-    Ok(if undone.iter().any(is_refused) { Outcome::DoesNotHold } else { Outcome::Done })
+    Ok(if left > 0 { Outcome::DoesNotHold } else { Outcome::Done })
 }
 
 /// All results, for programs.
@@ -117,9 +131,14 @@ fn print(args: &DoctorArgs, mended: Option<&[Mended]>, examination: &Examination
         output::print_json(&(serde_json::to_string_pretty(&told).expect("verdicts are always JSON") + "\n"));
         return;
     }
-    if let Some(mended) = mended.filter(|mended| !mended.is_empty()) {
-        let lines = mended.iter().map(|mended| format!("  {}: {}\n", mended.check, mended.made));
-        output::print(format!("Mended; `macrotick doctor --undo` reverts it\n\n{}\n", lines.collect::<String>()));
+    let of = |is_made: bool| {
+        let steps = mended.into_iter().flatten().filter(move |mended| mended.made.failure.is_none() == is_made);
+        steps.map(|mended| format!("  {}: {}\n", mended.check, mended.made)).collect::<String>()
+    };
+    for (head, steps) in [("Mended; `macrotick doctor --undo` reverts it", of(true)), ("Not mended", of(false))] {
+        if !steps.is_empty() {
+            output::print(format!("{head}\n\n{steps}\n"));
+        }
     }
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
     output::print(examination.text(args.all, |verdict, word| match verdict {
