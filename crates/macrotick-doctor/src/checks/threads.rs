@@ -123,7 +123,7 @@ fn softirq_thread(host: &Host, needs: &Needs, pattern: &str) -> Verdict {
 }
 
 fn ktimers(host: &Host, needs: &Needs) -> Verdict {
-    // What mends ksoftirqd raises it: then ktimers must be as high.
+    // A mend of ksoftirqd raises it: then ktimers must be as high.
     let mended = if softirq_thread(host, needs, "ksoftirqd/*").is_bad() { serving(needs, 1) } else { 0 };
     let least =
         host.kernel_threads("ksoftirqd/*").map(|thread| thread.policy.priority()).max().unwrap_or(0).max(mended);
