@@ -54,7 +54,7 @@ fn a_capture_is_written_as_it_is_read() {
 fn the_page_lists_each_check() {
     let page = root().join("../../docs/reference/doctor.md");
     let text = fs::read_to_string(&page).unwrap();
-    let (begin, end) = ("<!-- checks -->\n", "<!-- end of checks -->\n");
+    let (begin, end) = ("<!-- all checks -->\n", "<!-- end of all checks -->\n");
     let (before, rest) = text.split_once(begin).unwrap();
     let (_, after) = rest.split_once(end).unwrap();
     let wanted = format!("{before}{begin}{}{end}{after}", reference::table());

@@ -476,7 +476,8 @@ fn of_each(capacity: Duration, cycle: Duration, cpus: usize) -> String {
     let permille = (i128::from(capacity.as_nanos()) * 1000 / all.max(1)) as i64;
     match permille + 1 >= crate::CAP_PERMILLE {
         true => format!("{} % of each", crate::CAP_PERMILLE / 10),
-        false => format!("{}.{} % of each, beside sync windows and the reserve", permille / 10, permille % 10),
+        // Sync windows and the reserve take the rest.
+        false => format!("{}.{} % of each", permille / 10, permille % 10),
     }
 }
 
