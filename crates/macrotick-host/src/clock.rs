@@ -12,6 +12,8 @@ pub struct Discipline {
     synchronised: bool,
     /// The kernel's estimate of the clock's error.
     estimated_error: Duration,
+    /// The offset of `CLOCK_TAI` from UTC.
+    tai_offset_s: i32,
 }
 
 impl Discipline {
@@ -36,13 +38,22 @@ impl Discipline {
         self.estimated_error
     }
 
+    /// Returns the offset of `CLOCK_TAI` from UTC, in seconds. 0: no program has set it.
+    pub fn tai_offset_s(&self) -> i32 {
+        self.tai_offset_s
+    }
+
     /// Decodes the structure. `adjtimex(2)` returns `TIME_ERROR` for more reasons than this flag, so it is not used.
     /// Errors are in microseconds.
+    // The fields' types differ between targets.
+    #[allow(clippy::unnecessary_cast)]
     fn of(state: &libc::timex) -> Discipline {
         let synchronised = state.status & libc::STA_UNSYNC == 0;
-        // The field's type differs between targets.
-        #[allow(clippy::unnecessary_cast)]
-        Discipline { synchronised, estimated_error: Duration::from_micros(state.esterror as i64) }
+        Discipline {
+            synchronised,
+            estimated_error: Duration::from_micros(state.esterror as i64),
+            tai_offset_s: state.tai,
+        }
     }
 
     /// Returns the facts about the clock of a run. `self` is the state at its begin, `end` at its end, and `table` is

@@ -10,7 +10,7 @@ const ENV_LAB: &str = "MACROTICK_LAB";
 
 /// Returns the facts of this host. In the lab they are the same in each run.
 pub fn environment() -> Environment {
-    let (kernel, kernel_version) = uname();
+    let Kernel { release: kernel, version: kernel_version, .. } = kernel();
     let preemption = preemption(&kernel_version, read("/sys/kernel/realtime").as_deref() == Some("1"));
     Environment {
         preemption: preemption.into(),
@@ -28,19 +28,31 @@ fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_string())
 }
 
-fn uname() -> (String, String) {
+/// The kernel of this host, from `uname(2)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The release, for example `6.12.48-macrotick`.
+    pub release: String,
+    /// The version, for example `#1 SMP PREEMPT_RT`.
+    pub version: String,
+    /// The machine, for example `x86_64`.
+    pub machine: String,
+}
+
+/// Returns the kernel of this host.
+pub fn kernel() -> Kernel {
     // SAFETY: uname fills the structure with terminated strings.
     unsafe {
         let mut name: libc::utsname = std::mem::zeroed();
         libc::uname(&mut name);
         let text = |field: &[libc::c_char]| std::ffi::CStr::from_ptr(field.as_ptr()).to_string_lossy().into_owned();
-        (text(&name.release), text(&name.version))
+        Kernel { release: text(&name.release), version: text(&name.version), machine: text(&name.machine) }
     }
 }
 
-/// Returns the preemption model. `/sys/kernel/realtime` belongs to the out-of-tree patch, and not every kernel has it.
+/// Returns the preemption model: `PREEMPT_RT`, another one, or `none`. `/sys/kernel/realtime` belongs to the out-of-tree patch, and not every kernel has it.
 /// The version string always has the word.
-fn preemption(version: &str, realtime: bool) -> &'static str {
+pub fn preemption(version: &str, realtime: bool) -> &'static str {
     let known = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"];
     if realtime {
         return known[0];

@@ -7,9 +7,8 @@ mod measure;
 mod options;
 mod threads;
 
-use std::ffi::CStr;
-
-use macrotick_host::{device, HostFailure};
+use macrotick_host::clock::Discipline;
+use macrotick_host::{device, environment, HostFailure};
 
 use crate::checks;
 use crate::host::{Class, ClockState, Host, Kernel, Pattern, VERSION};
@@ -59,27 +58,15 @@ pub fn take(options: Options) -> Host {
 }
 
 fn kernel() -> Kernel {
-    // SAFETY: uname fills the structure with terminated strings.
-    unsafe {
-        let mut name: libc::utsname = std::mem::zeroed();
-        libc::uname(&mut name);
-        let text = |field: &[libc::c_char]| CStr::from_ptr(field.as_ptr()).to_string_lossy().into_owned();
-        Kernel { release: text(&name.release), version: text(&name.version), machine: text(&name.machine) }
-    }
+    let environment::Kernel { release, version, machine } = environment::kernel();
+    Kernel { release, version, machine }
 }
 
 fn clock() -> Option<ClockState> {
-    // SAFETY: plain numbers; a call without a mode changes nothing.
-    let mut state: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: writes one structure.
-    if unsafe { libc::adjtimex(&mut state) } < 0 {
-        return None;
-    }
-    // The fields' types differ between targets.
-    #[allow(clippy::unnecessary_cast)]
+    let clock = Discipline::read().ok()?;
     Some(ClockState {
-        synchronised: state.status & libc::STA_UNSYNC == 0,
-        estimated_error_us: state.esterror as i64,
-        tai_offset_s: state.tai as i32,
+        synchronised: clock.is_synchronised(),
+        estimated_error_us: clock.estimated_error().as_nanos() / 1000,
+        tai_offset_s: clock.tai_offset_s(),
     })
 }

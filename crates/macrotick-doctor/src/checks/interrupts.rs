@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::judging::{cpu_words, few, mask, short};
+use super::judging::{cpu_words, few, mask, short, without_cpus, without_network};
 use super::threads::{is_above, judged, serving};
 use crate::check::{Check, Mend, Verdict};
 use crate::host::{cpus_of, written, Host, Thread};
@@ -64,8 +64,8 @@ pub(super) const CHECKS: [Check; 5] = [
 ];
 
 fn interrupt_threads(host: &Host, needs: &Needs) -> Verdict {
-    if needs.is_described() && !needs.network {
-        return Verdict::absent("the plan does not use the network");
+    if let Some(absent) = without_network(needs) {
+        return absent;
     }
     let devices = host.hardware();
     let is_of_network = |thread: &&Thread| {
@@ -80,15 +80,6 @@ fn interrupt_threads(host: &Host, needs: &Needs) -> Verdict {
         |thread| is_above(thread, needs),
         (&expected, priority, "no interrupt of a network device has a thread"),
     )
-}
-
-/// Why no check of CPUs is possible.
-fn without_cpus(host: &Host, needs: &Needs) -> Option<Verdict> {
-    if needs.cpus.is_empty() {
-        return Some(Verdict::absent("no description names CPUs, and none is isolated"));
-    }
-    let others = needs.others(host);
-    others.is_empty().then(|| Verdict::absent("the plan uses every CPU of the host"))
 }
 
 fn interrupt_cpus(host: &Host, needs: &Needs) -> Verdict {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::{Finding, Mend, Verdict};
 use crate::host::{written, Host, Match, CPUS};
+use crate::needs::Needs;
 
 /// Judges the number in a file. `mend` is the value that mends it.
 pub(super) fn number(host: &Host, path: &str, is_good: impl Fn(i64) -> bool, expected: &str, mend: i64) -> Verdict {
@@ -32,6 +33,19 @@ pub(super) fn without(host: &Host, path: &str) -> Verdict {
     }
 }
 
+/// Returns the verdict about a plan that does not use the network.
+pub(super) fn without_network(needs: &Needs) -> Option<Verdict> {
+    (needs.is_described() && !needs.network).then(|| Verdict::absent("the plan does not use the network"))
+}
+
+/// Returns the verdict if there are no CPUs of a plan, or none beside them.
+pub(super) fn without_cpus(host: &Host, needs: &Needs) -> Option<Verdict> {
+    if needs.cpus.is_empty() {
+        return Some(Verdict::absent("no description names CPUs, and none is isolated"));
+    }
+    needs.others(host).is_empty().then(|| Verdict::absent("the plan uses every CPU of the host"))
+}
+
 /// Judges one value of each CPU, or of each other part of the host. A bad one is mended by writing `value` to its file.
 pub(super) fn each<'a>(
     found: &[Match<'a>],
@@ -53,7 +67,7 @@ pub(super) fn each<'a>(
 fn named(found: &Match) -> String {
     let part = found.parts.first().copied().unwrap_or_default();
     let before = found.path.split(part).next().unwrap_or_default();
-    match before.ends_with("/cpu") || before.ends_with("/machinecheck") || before.ends_with("/policy") {
+    match before.ends_with("/cpu") || before.ends_with("/machinecheck") {
         true => format!("CPU {part}"),
         false => part.to_owned(),
     }
@@ -95,7 +109,7 @@ pub(super) fn few(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// Shortens a text that a host wrote, and keeps it on one line.
+/// Shortens a text that a host wrote.
 pub(super) fn short(text: &str) -> String {
     macrotick_model::visible::shortened(text).to_string()
 }

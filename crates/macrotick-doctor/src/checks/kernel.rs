@@ -1,5 +1,7 @@
 //! The kernel: version, class, options, command line.
 
+use macrotick_host::environment::preemption;
+
 use super::judging::{few, listed, release, short};
 use super::options;
 use crate::check::{Check, Mend, Verdict};
@@ -117,17 +119,14 @@ pub(super) const CHECKS: [Check; 10] = [
 ];
 
 fn preempt_rt(host: &Host, _: &Needs) -> Verdict {
-    let version = &host.kernel.version;
-    let is_there = host.text("/sys/kernel/realtime") == Some("1")
-        || host.option("CONFIG_PREEMPT_RT") == Some("y")
-        || version.split_whitespace().any(|word| word == "PREEMPT_RT");
-    match is_there {
-        true => Verdict::good("PREEMPT_RT"),
-        false => {
-            let models = ["PREEMPT_DYNAMIC", "PREEMPT"];
-            let model = models.into_iter().find(|model| version.split_whitespace().any(|word| word == *model));
+    let model = preemption(&host.kernel.version, host.text("/sys/kernel/realtime") == Some("1"));
+    match model {
+        "PREEMPT_RT" => Verdict::good(model),
+        _ if host.option("CONFIG_PREEMPT_RT") == Some("y") => Verdict::good("PREEMPT_RT"),
+        _ => {
             let change = Mend::Change("install a kernel with PREEMPT_RT, and reboot".into());
-            Verdict::bad(model.unwrap_or("no preemption"), "PREEMPT_RT", [change])
+            let model = if model == "none" { "no preemption" } else { model };
+            Verdict::bad(model, "PREEMPT_RT", [change])
         }
     }
 }

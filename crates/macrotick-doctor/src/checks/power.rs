@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::judging::{cpu_words, each, few, listed, short, without};
+use super::judging::{cpu_words, each, few, listed, short, without, without_network};
 use crate::check::{Check, Mend, Verdict};
 use crate::host::{cpus_of, Host, Match};
 use crate::needs::Needs;
@@ -204,8 +204,8 @@ fn siblings(host: &Host, needs: &Needs) -> Verdict {
 }
 
 fn device_power(host: &Host, needs: &Needs) -> Verdict {
-    if needs.is_described() && !needs.network {
-        return Verdict::absent("the plan does not use the network");
+    if let Some(absent) = without_network(needs) {
+        return absent;
     }
     let mut mend = Vec::new();
     let mut observed = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::judging::{cpu_words, each, few, mask, off, release, short, without};
+use super::judging::{cpu_words, each, few, mask, off, release, short, without, without_cpus};
 use crate::check::{Check, Mend, Verdict};
 use crate::host::{cpus_of, written, Host};
 use crate::needs::Needs;
@@ -206,13 +206,10 @@ fn watchdogs(host: &Host, _: &Needs) -> Verdict {
 }
 
 fn workqueues(host: &Host, needs: &Needs) -> Verdict {
-    if needs.cpus.is_empty() {
-        return Verdict::absent("no description names CPUs, and none is isolated");
+    if let Some(absent) = without_cpus(host, needs) {
+        return absent;
     }
     let others = needs.others(host);
-    if others.is_empty() {
-        return Verdict::absent("the plan uses every CPU of the host");
-    }
     let masks = [WORKQUEUES, WRITEBACK].into_iter().filter_map(|path| Some((path, mask(host.text(path)?)?)));
     let masks: Vec<(&str, BTreeSet<u32>)> = masks.collect();
     if masks.is_empty() {

@@ -2,7 +2,7 @@
 
 use macrotick_host::sys::Standing;
 
-use super::judging::{few, listed, release};
+use super::judging::{few, listed, release, without_network};
 use crate::check::{Check, Mend, Verdict};
 use crate::host::{Host, Policy, Thread};
 use crate::needs::Needs;
@@ -110,16 +110,13 @@ pub(super) fn judged<'a>(
     }
 }
 
-fn no_network(needs: &Needs) -> Option<Verdict> {
-    (needs.is_described() && !needs.network).then(|| Verdict::absent("the plan does not use the network"))
-}
-
 fn softirq_thread(host: &Host, needs: &Needs, pattern: &str) -> Verdict {
     let above = |thread: &Thread| is_above(thread, needs);
     let priority = serving(needs, 1);
     let expected = format!("SCHED_FIFO {priority}, above the tasks that wait for it");
     let absent = "the capture has no such thread";
-    no_network(needs).unwrap_or_else(|| judged(planned(host, needs, pattern), above, (&expected, priority, absent)))
+    without_network(needs)
+        .unwrap_or_else(|| judged(planned(host, needs, pattern), above, (&expected, priority, absent)))
 }
 
 fn ktimers(host: &Host, needs: &Needs) -> Verdict {
@@ -135,7 +132,7 @@ fn ktimers(host: &Host, needs: &Needs) -> Verdict {
 }
 
 fn network_threads(host: &Host, needs: &Needs) -> Verdict {
-    if let Some(absent) = no_network(needs) {
+    if let Some(absent) = without_network(needs) {
         return absent;
     }
     let threads = planned(host, needs, "backlog_napi/*").chain(host.kernel_threads("napi/*"));

@@ -103,14 +103,6 @@ impl Host {
         self.text(path)?.parse().ok()
     }
 
-    /// Returns the last part of the target of a link.
-    pub fn target(&self, path: &str) -> Option<&str> {
-        match self.files.get(path)? {
-            Content::Link { link } => link.rsplit('/').next(),
-            _ => None,
-        }
-    }
-
     /// Returns the reason why the capture could not read a file that is there.
     pub fn refused(&self, path: &str) -> Option<&str> {
         match self.files.get(path)? {
@@ -133,12 +125,6 @@ impl Host {
             .collect();
         found.sort_by_key(|found| natural(&found.parts));
         found
-    }
-
-    /// Whether a directory with captured contents exists.
-    pub fn has_directory(&self, path: &str) -> bool {
-        let start = format!("{path}/");
-        self.files.range(start.clone()..).next().is_some_and(|(found, _)| found.starts_with(&start))
     }
 
     /// Returns the parameters of the kernel command line with this name.
