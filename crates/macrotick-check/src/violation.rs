@@ -192,8 +192,8 @@ impl fmt::Display for Violation {
             }
             Reserve { cpu, at, period, free, length } => write!(
                 f,
-                "CPU {cpu}: in the {period} from {at} only {free} are free of windows, leads and sync windows, but the reserve is \
-                 {length}"
+                "CPU {cpu}: in the {period} from {at} only {free} are free of windows, leads and sync windows, but the \
+                 reserve is {length}"
             ),
             NoWindow { task } => write!(f, "task `{task}` has no window"),
             Migrates { task, cpu, other } => write!(f, "task `{task}` has windows on CPU {cpu} and on CPU {other}"),

@@ -19,7 +19,7 @@ pub(crate) fn shares(random: &mut Random, count: usize, sum: f64, most: f64) -> 
     }
 }
 
-/// Draws `count` utilisations with this sum, each from 0 to `most`, evenly distributed among all that there are (RandFixedSum:
+/// Draws `count` utilisations with this sum, each from 0 to `most`. All such points have the same chance (RandFixedSum:
 /// Emberson, Stafford and Davis, WATERS 2010). It takes the same time for every sum from 0 to `count * most`.
 pub(crate) fn fixed_sum(random: &mut Random, count: usize, sum: f64, most: f64) -> Vec<f64> {
     if count == 1 {

@@ -71,7 +71,11 @@ mod tests {
         assert_eq!(fs::read_to_string(at("new")).unwrap(), "made");
         symlink("file", at("trap.partial")).unwrap();
         write(&at("trap"), b"trap").unwrap();
-        assert_eq!(fs::read_to_string(at("file")).unwrap(), "new", "a link in the place of the partial file is no way");
+        assert_eq!(
+            fs::read_to_string(at("file")).unwrap(),
+            "new",
+            "a link in the place of the partial file is not followed"
+        );
         write_private(&at("private"), b"private").unwrap();
         assert_eq!(fs::metadata(at("private")).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(write(&at("device"), b"x").unwrap_err().raw_os_error(), Some(28));
