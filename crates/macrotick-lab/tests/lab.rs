@@ -19,7 +19,7 @@ fn run(job: &GuestJob) -> Result<GuestOutcome, LabError> {
     lab().run(job, &mut Quiet, &mut |_| {})
 }
 
-/// What a run of each kind says, which is the same.
+/// Returns the text of a run of each kind; both say the same.
 ///
 /// If the host has more guests than processors, about one in forty runs differs by a few microseconds
 /// (docs/explanation/lab.md). Runs that differ are made a second time, and then both have to be the same.

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use macrotick_analysis::servers::HostError;
+use macrotick_admit::AdmitError;
 use macrotick_doctor::capture::DocumentError;
 use macrotick_hook::HookError;
 use macrotick_model::files::{FileError, LoadError};
@@ -28,9 +28,6 @@ pub enum CliError {
     /// No plan exists, or none was found.
     #[error(transparent)]
     Plan(#[from] macrotick_plan::PlanError),
-    /// A name that a change of a plan cannot have.
-    #[error(transparent)]
-    Change(#[from] macrotick_plan::ChangeError),
     /// There is no other plan than the table by hand.
     #[error("{path} has a table by hand: `--from` has nothing to plan", path = path.display())]
     TableByHand {
@@ -46,12 +43,9 @@ pub enum CliError {
         /// The file.
         path: PathBuf,
     },
-    /// The analysis does not cover a group or table of this host.
+    /// There is no plan, or no answer for a container.
     #[error(transparent)]
-    PresentHost(#[from] macrotick_host::present::Unanalysable),
-    /// The analysis does not cover the description.
-    #[error("the system cannot be analysed: {0}")]
-    DescribedHost(HostError),
+    Admit(AdmitError),
     /// This host could not be read.
     #[error(transparent)]
     Here(#[from] macrotick_host::HostFailure),
@@ -231,6 +225,16 @@ pub enum CliError {
     },
 }
 
+impl From<AdmitError> for CliError {
+    fn from(error: AdmitError) -> CliError {
+        match error {
+            AdmitError::Load(error) => CliError::Load(error),
+            AdmitError::Infeasible(error) => CliError::Infeasible(error),
+            error => CliError::Admit(error),
+        }
+    }
+}
+
 impl CliError {
     /// Returns 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
@@ -242,11 +246,10 @@ impl CliError {
             | CliError::Infeasible(_)
             | CliError::File(_)
             | CliError::Plan(_)
-            | CliError::Change(_)
+            | CliError::Admit(AdmitError::Change(_) | AdmitError::DescribedHost(_))
             | CliError::TableByHand { .. }
             | CliError::SameFile { .. }
             | CliError::Dash
-            | CliError::DescribedHost(_)
             | CliError::NotAResult { .. }
             | CliError::OtherDocument { .. }
             | CliError::NoKey { .. }

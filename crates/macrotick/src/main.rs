@@ -2,14 +2,9 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod args;
-mod changes;
-mod described;
 mod error;
 mod files;
-mod host;
 mod input;
-mod probe_args;
 mod progress;
 mod results;
 mod search;
@@ -23,8 +18,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use macrotick_report::output;
 
-use crate::args::{Cli, Verb};
 use crate::error::CliError;
+use macrotick_cli::{Cli, Verb};
 
 /// The result of a verb that ran to its end.
 pub enum Outcome {

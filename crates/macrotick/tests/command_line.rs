@@ -1,9 +1,10 @@
 //! `docs/reference/command-line.md` has the `--help` of every verb. `MACROTICK_BLESS=1` writes it again.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::Command;
 
-use macrotick_fixtures::hold;
+use macrotick_fixtures::{hold, sources};
 
 const HEAD: &str = "# The command line\n\n\
     This page is the `--help` of every verb. `make man` writes the same texts as manual pages, and\n\
@@ -52,4 +53,13 @@ fn the_reference_has_the_help_of_each_verb() {
     write(&mut page, &[]);
     assert!(page.matches("\n## ").count() > 12, "{page}");
     hold("docs/reference/command-line.md", &page);
+}
+
+/// The other crates do the work: there is room for verbs to come, and none for work.
+#[test]
+fn the_command_line_is_thin() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/main.rs");
+    let texts = sources(&root).into_iter().map(|source| std::fs::read_to_string(source.file).unwrap());
+    let sum: usize = texts.map(|text| text.lines().take_while(|line| *line != "#[cfg(test)]").count()).sum();
+    assert!((1000..=3000).contains(&sum), "{sum} lines without tests");
 }

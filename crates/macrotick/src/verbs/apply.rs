@@ -6,15 +6,15 @@ use std::path::Path;
 use macrotick_model::{Backend, Load, Plan, Program, Workload};
 use macrotick_node::{Event, RunOptions};
 use macrotick_report::output;
+use macrotick_view::seconds;
 
 use super::report::terminal_width;
 use super::{doctor, run, tell_verdict};
-use crate::args::ApplyArgs;
-use crate::changes::{self, seconds};
 use crate::error::CliError;
 use crate::input::{part_of, plan_beside};
 use crate::service;
 use crate::Outcome;
+use macrotick_cli::ApplyArgs;
 
 /// Changes the running deployment, or else deploys the plan and supervises it.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
@@ -33,7 +33,7 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
     }
     if let Some(changes) = macrotick_node::change(&plan)? {
         let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
-        output::print(changes::describe(&changes, colour, terminal_width()));
+        output::print(macrotick_view::changes(&changes, colour, terminal_width()));
         return Ok(Outcome::Done);
     }
     doctor::warn(&plan.system, Backend::Kernel);
@@ -75,7 +75,7 @@ fn tell(plan: &Plan, event: &Event) {
             service::notify("READY=1");
         }
         Event::Gates(gates) => macrotick_report::describe_gates(gates).iter().for_each(output::print_line),
-        Event::Changed(changes) => output::print(changes::describe(changes, false, usize::MAX)),
+        Event::Changed(changes) => output::print(macrotick_view::changes(changes, false, usize::MAX)),
         Event::Refused(why) => output::print_line(format_args!("change refused: {why}")),
         Event::Remark(text) => output::print_line(text),
         Event::Ending(why) => {

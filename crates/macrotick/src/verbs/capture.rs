@@ -9,9 +9,9 @@ use macrotick_model::{Clock, Duration, Instant, Interface, Plan};
 use macrotick_report::output;
 use serde::Serialize;
 
-use crate::args::{CaptureArgs, Epoch};
 use crate::error::CliError;
 use crate::Outcome;
+use macrotick_cli::{CaptureArgs, Epoch};
 
 /// Judges the frames of a capture against the gates of a plan.
 pub fn judge(plan: &Plan, path: &Path, args: &CaptureArgs, json: bool) -> Result<Outcome, CliError> {

@@ -2,13 +2,13 @@
 
 use macrotick_report::output;
 
-use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::files::Files;
 use crate::input::{description_from, plan_from};
 use crate::verbs::capture;
 use crate::verbs::plan::{draw, period_advice};
 use crate::Outcome;
+use macrotick_cli::CheckArgs;
 
 /// Judges a plan, or a capture against it.
 pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {

@@ -10,10 +10,10 @@ use macrotick_report::output;
 use macrotick_report::table::Tone;
 use serde::Serialize;
 
-use crate::args::DoctorArgs;
 use crate::error::CliError;
 use crate::files::Files;
 use crate::Outcome;
+use macrotick_cli::DoctorArgs;
 
 /// Examines a host, captures it, mends it, or undoes that.
 pub fn execute(args: &DoctorArgs) -> Result<Outcome, CliError> {

@@ -3,9 +3,9 @@
 use macrotick_model::keys;
 use macrotick_report::output;
 
-use crate::args::ExplainArgs;
 use crate::error::CliError;
 use crate::Outcome;
+use macrotick_cli::ExplainArgs;
 
 /// Prints it for each place of the key.
 pub fn execute(args: &ExplainArgs) -> Result<Outcome, CliError> {

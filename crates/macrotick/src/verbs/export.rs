@@ -11,11 +11,11 @@ use macrotick_report::output;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::import::written;
-use crate::args::{ExportArgs, ExportTool, OutputArgs};
 use crate::error::CliError;
 use crate::files::Files;
 use crate::input::description_from;
 use crate::Outcome;
+use macrotick_cli::{ExportArgs, ExportTool, OutputArgs};
 
 /// Exports a description or the counters.
 pub fn execute(args: &ExportArgs) -> Result<Outcome, CliError> {

@@ -3,10 +3,10 @@
 use macrotick_generate::{drawn, Jitter, Recipe, Size};
 use macrotick_report::{output, write_text};
 
-use crate::args::GenerateArgs;
 use crate::error::CliError;
 use crate::files::Files;
 use crate::Outcome;
+use macrotick_cli::GenerateArgs;
 
 /// Writes a random system.
 pub fn execute(args: &GenerateArgs) -> Result<Outcome, CliError> {

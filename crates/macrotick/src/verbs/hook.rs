@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use macrotick_hook::{install, preload};
 use macrotick_report::output;
 
-use crate::args::{HookArgs, HookVerb};
 use crate::error::CliError;
 use crate::Outcome;
+use macrotick_cli::{HookArgs, HookVerb};
 
 /// Admits a container, or installs the hook.
 pub fn execute(args: &HookArgs) -> Result<Outcome, CliError> {

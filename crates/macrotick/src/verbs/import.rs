@@ -9,10 +9,10 @@ use macrotick_model::files::FileError;
 use macrotick_model::{whole, System};
 use macrotick_report::output;
 
-use crate::args::{ImportArgs, ImportTool};
 use crate::error::CliError;
 use crate::files::Files;
 use crate::Outcome;
+use macrotick_cli::{ImportArgs, ImportTool};
 
 /// Reads a file of another tool, and writes its system. Remarks go to standard error.
 pub fn execute(args: &ImportArgs) -> Result<Outcome, CliError> {

@@ -6,9 +6,9 @@ use macrotick_lab::progress::Terminal;
 use macrotick_lab::{taken_along, Flavor, GuestJob, Lab, LabError};
 use macrotick_report::output;
 
-use crate::args::{LabArgs, LabVerb};
 use crate::error::CliError;
 use crate::Outcome;
+use macrotick_cli::{LabArgs, LabVerb};
 
 /// Builds a kernel or runs a command in the lab.
 pub fn execute(args: &LabArgs) -> Result<Outcome, CliError> {

@@ -10,9 +10,9 @@ use clap_mangen::Man;
 use super::create;
 use macrotick_report::output;
 
-use crate::args::{Cli, ManArgs, EXIT_CODES};
 use crate::error::CliError;
 use crate::Outcome;
+use macrotick_cli::{Cli, ManArgs, EXIT_CODES};
 
 /// The section of user commands.
 const SECTION: &str = "1";

@@ -6,12 +6,12 @@ use macrotick_model::{Duration, Plan};
 use macrotick_node::RunOptions;
 use macrotick_report::output;
 
-use crate::args::{DispatchArgs, ObserveArgs};
 use crate::error::CliError;
 use crate::files::Files;
 use crate::input::part_of;
 use crate::progress::RunBar;
 use crate::Outcome;
+use macrotick_cli::{DispatchArgs, ObserveArgs};
 
 /// Runs a plan on this host, unless the judge refuses it, and writes the raw records.
 pub fn execute(args: &ObserveArgs) -> Result<Outcome, CliError> {

@@ -1,5 +1,6 @@
 //! `macrotick plan`
 
+use macrotick_admit::{planned, planned_from};
 use macrotick_analysis::servers::{self, Host};
 use macrotick_check::Verdict;
 use macrotick_model::timeline::{outline, timeline};
@@ -8,12 +9,13 @@ use macrotick_plan::{network_advice, Moved, Solver, RESUMING};
 use macrotick_report::{output, timetable_page, timetable_picture, write_text};
 
 use super::tell_verdict;
-use crate::args::{PictureArgs, PlanArgs};
 use crate::error::CliError;
 use crate::files::Files;
-use crate::input::{description_from, former_plan, planned, planned_from};
+use crate::input::{description_from, former_plan};
+use crate::search::Search;
 use crate::summary::{moved, served, summary, Served};
 use crate::Outcome;
+use macrotick_cli::{PictureArgs, PlanArgs};
 
 /// Plans a description. The judge decides whether the plan is feasible.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
@@ -23,11 +25,13 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     let system = description_from(&args.system)?;
     let former = args.from.as_deref().map(former_plan).transpose()?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
+    let (options, watch) = (args.options(), Search::start(args.options().time_limit));
     let plan = match &former {
-        None => planned(&args.system, &system, solver, args.options())?,
+        None => planned(&args.system, &system, solver, options, &watch)?,
         Some(_) if system.table.is_some() => return Err(CliError::TableByHand { path: args.system.clone() }),
-        Some(former) => planned_from(&args.system, &system, former, (&args.frozen, &args.free), args.options())?,
+        Some(former) => planned_from(&args.system, &system, former, (&args.frozen, &args.free), options, &watch)?,
     };
+    drop(watch);
     let verdict = macrotick_check::check(&plan);
     if args.json {
         output::print_json(&plan.to_json());

@@ -9,9 +9,9 @@ use macrotick_report::{output, write_text};
 
 use crate::error::CliError;
 use crate::files::Files;
-use crate::probe_args::{ProbeArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
 use crate::verbs::report::terminal_width;
 use crate::Outcome;
+use macrotick_cli::{ProbeArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
 
 /// Measures a network path, or answers those that measure it.
 pub fn execute(args: &ProbeArgs) -> Result<Outcome, CliError> {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use macrotick_model::Observation;
 use macrotick_report::{output, write_text, Report};
 
-use crate::args::ReportArgs;
 use crate::error::CliError;
 use crate::results::{self, process_names};
 use crate::Outcome;
+use macrotick_cli::ReportArgs;
 
 /// Judges an observation.
 pub fn execute(args: &ReportArgs) -> Result<Outcome, CliError> {

@@ -5,13 +5,10 @@ use std::path::Path;
 use macrotick_model::whole;
 use macrotick_report::output;
 
-use crate::args::RtLibArgs;
 use crate::error::CliError;
 use crate::verbs::create;
 use crate::Outcome;
-
-/// The default path.
-pub const PATH: &str = "/usr/local/lib/libmacrotick-rt.so";
+use macrotick_cli::RtLibArgs;
 
 /// `bindings/macrotick-rt.c`, compiled.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libmacrotick-rt.so"));

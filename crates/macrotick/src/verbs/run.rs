@@ -9,13 +9,13 @@ use macrotick_node::RunOptions;
 use macrotick_report::{output, Report};
 
 use super::{doctor, lab, report};
-use crate::args::{LabOptions, RunArgs};
 use crate::error::CliError;
 use crate::input::{part_of, plan_from};
 use crate::progress::RunBar;
 use crate::verbs::plan::period_advice;
 use crate::verbs::{create, observe, tell_verdict};
 use crate::Outcome;
+use macrotick_cli::{LabOptions, RunArgs};
 
 /// Plans, deploys, runs, observes and reports.
 pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {

@@ -5,9 +5,9 @@ use std::time::Duration as WallTime;
 
 use macrotick_host::budgets;
 
-use crate::args::TopArgs;
 use crate::error::CliError;
 use crate::Outcome;
+use macrotick_cli::TopArgs;
 
 /// Watches the deployment of this host.
 pub fn execute(args: &TopArgs) -> Result<Outcome, CliError> {
@@ -18,6 +18,6 @@ pub fn execute(args: &TopArgs) -> Result<Outcome, CliError> {
     macrotick_node::status()?;
     let read = || macrotick_node::status().map_err(|error| error.to_string());
     let every = WallTime::from_nanos(args.every.as_nanos().unsigned_abs());
-    macrotick_top::run(read, every, budgets::server_period()?).map_err(CliError::Terminal)?;
+    macrotick_view::top::run(read, every, budgets::server_period()?).map_err(CliError::Terminal)?;
     Ok(Outcome::Done)
 }

@@ -5,31 +5,36 @@ use std::path::{Path, PathBuf};
 
 use macrotick_analysis::servers::Host;
 use macrotick_host::present::{self, Present, PresentGroup};
-use macrotick_model::Plan;
+use macrotick_model::{Container, Plan};
+use macrotick_plan::Watch;
 
+use crate::answer::answer;
 use crate::described::Described;
-use crate::error::CliError;
-use crate::input::is_plan;
+use crate::{AdmitError, Answer};
 
 /// A host to admit containers to.
 pub struct Base {
     /// The host.
-    pub host: Host,
+    pub(crate) host: Host,
     /// Its summary in one line.
     pub what: String,
     /// Remarks for the user.
     pub remarks: Vec<String>,
     /// For a running host: the directories of each of its groups.
-    pub directories: Option<Vec<(String, Vec<PathBuf>)>>,
+    pub(crate) directories: Option<Vec<(String, Vec<PathBuf>)>>,
     /// Names that a container cannot have: those of tasks and processes of a description or plan.
-    pub names: BTreeSet<String>,
+    pub(crate) names: BTreeSet<String>,
     /// The description, if the host is a described one.
-    pub described: Option<Described>,
+    pub(crate) described: Option<Described>,
 }
 
 impl Base {
     /// Reads the groups and windows of this host.
-    pub fn here() -> Result<Base, CliError> {
+    ///
+    /// # Errors
+    ///
+    /// [`AdmitError::Here`] if it cannot be read, and [`AdmitError::PresentHost`] if the analysis does not cover it.
+    pub fn here() -> Result<Base, AdmitError> {
         let present = present::present()?;
         let together = present::together(&present.groups);
         let host = present::analysed(&present, &together)?;
@@ -41,21 +46,40 @@ impl Base {
         Ok(Base { host, what, remarks: remarks(&present), directories: Some(directories), names, described })
     }
 
-    /// Reads a description or plan.
-    pub fn described(path: &Path) -> Result<Base, CliError> {
-        let described = if is_plan(path)? { None } else { Some(Described::load(path)?) };
-        let plan = match &described {
-            Some(described) => described.plan().clone(),
-            None => Plan::load(path)?,
-        };
-        let host = Host::of(&plan).map_err(CliError::DescribedHost)?;
-        host.validate().map_err(CliError::DescribedHost)?;
+    /// Plans a description.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`planned`](crate::planned), and those of [`Base::of_plan`].
+    pub fn of_description(path: &Path, watch: &dyn Watch) -> Result<Base, AdmitError> {
+        let described = Described::load(path, watch)?;
+        Ok(Base { described: Some(described.clone()), ..Base::of_plan(described.plan())? })
+    }
+
+    /// Takes the windows and groups of a plan.
+    ///
+    /// # Errors
+    ///
+    /// [`AdmitError::DescribedHost`] if the analysis does not cover the plan.
+    pub fn of_plan(plan: &Plan) -> Result<Base, AdmitError> {
+        let host = Host::of(plan).map_err(AdmitError::DescribedHost)?;
+        host.validate().map_err(AdmitError::DescribedHost)?;
         let what = format!("system `{}`: {}", plan.system.name, sum_up(&host, host.groups.len()));
         let groups = plan.system.servers().map(|group| (group.name.as_str(), group.criticality));
         let remarks = uncritical(groups).into_iter().collect();
         let mut names = plan.system.names();
         names.retain(|name| plan.system.servers().all(|group| group.name != *name));
-        Ok(Base { host, what, remarks, directories: None, names, described })
+        Ok(Base { host, what, remarks, directories: None, names, described: None })
+    }
+
+    /// Admits the container that `path` describes, if it fits. Later answers count it.
+    ///
+    /// # Errors
+    ///
+    /// [`AdmitError::Load`] if the description of the container does not suit this host, and the errors of
+    /// [`planned`](crate::planned).
+    pub fn admit(&mut self, path: &Path, container: &Container, watch: &dyn Watch) -> Result<Answer, AdmitError> {
+        answer(self, path, container, watch)
     }
 }
 

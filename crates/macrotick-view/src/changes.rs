@@ -4,6 +4,8 @@ use macrotick_model::Duration;
 use macrotick_node::{Changes, Fate, Item, Kind, Service};
 use macrotick_report::table::{toned, Cell, Table, Tone};
 
+use crate::seconds;
+
 /// Returns the change as text of at most `width` columns.
 pub fn describe(changes: &Changes, colour: bool, width: usize) -> String {
     let mut text = format!("{}: {}\n", changes.system, headline(changes));
@@ -30,11 +32,6 @@ fn headline(changes: &Changes) -> String {
         None if changes.is_empty() => "nothing changes".into(),
         None => "changed, with the same table".into(),
     }
-}
-
-/// Returns nanoseconds as seconds, exactly.
-pub fn seconds(ns: i64) -> String {
-    format!("{}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
 }
 
 fn table(changes: &Changes) -> Table {

@@ -7,8 +7,8 @@ use std::time::Duration as WallTime;
 use macrotick_node::Status;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::events;
-use crate::sample::{rows, Row};
+use crate::top::events;
+use crate::top::sample::{rows, Row};
 
 /// The events that are kept.
 const EVENTS: usize = 200;

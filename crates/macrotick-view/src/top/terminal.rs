@@ -6,8 +6,8 @@ use std::time::{Duration as WallTime, Instant};
 use macrotick_node::Status;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
-use crate::draw::draw;
-use crate::view::View;
+use crate::top::draw::draw;
+use crate::top::view::View;
 
 /// Shows the view until the user ends it. `read` returns the present status, or why there is none. The terminal is as it
 /// was afterwards, even after a panic.

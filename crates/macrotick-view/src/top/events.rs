@@ -2,7 +2,7 @@
 
 use macrotick_node::Status;
 
-use crate::sample::Row;
+use crate::top::sample::Row;
 
 /// Returns the events between two readings, in words.
 pub(crate) fn between(rows: &[Row], now: &Status, before: &Status) -> Vec<String> {

@@ -8,8 +8,8 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 
-use crate::draw::draw;
-use crate::view::View;
+use crate::top::draw::draw;
+use crate::top::view::View;
 
 fn status(second: u64, missed: u64) -> Status {
     let entity = |name: &str, pool: bool, cpu: u32, used: u64| EntityStatus {

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 
 use macrotick_analysis::servers::{self, Admission, Change, Host, ServersError, TaskAnalysis};
 use macrotick_model::{Container, Group, LoadError, Plan, System};
-use macrotick_plan::{Options, Solver};
+use macrotick_plan::{Options, Solver, Watch};
 
-use crate::error::CliError;
-use crate::input::planned;
+use crate::planned::planned;
+use crate::AdmitError;
 
 /// The most rounds in which the container is admitted again because the windows moved.
 const ROUNDS: usize = 4;
 
 /// A description with the containers admitted so far, and its plan.
+#[derive(Clone)]
 pub struct Described {
     path: PathBuf,
     system: System,
@@ -25,7 +26,7 @@ pub struct Described {
 }
 
 /// The answer for one container.
-pub enum Answer {
+pub enum Found {
     /// It fits: the host with the container, its place there, and the group for the description.
     Admitted(Box<Admission>, Box<Group>),
     /// It does not fit: the reasons from the analysis.
@@ -36,9 +37,9 @@ pub enum Answer {
 
 impl Described {
     /// Loads and plans a description.
-    pub fn load(path: &Path) -> Result<Described, CliError> {
+    pub fn load(path: &Path, watch: &dyn Watch) -> Result<Described, AdmitError> {
         let system = System::load(path)?;
-        let plan = planned(path, &system, Solver::default_for(&system), Options::default())?;
+        let plan = planned(path, &system, Solver::default_for(&system), Options::default(), watch)?;
         let verdict = macrotick_check::check(&plan);
         let faults = verdict.violations.iter().map(|violation| format!("without it: {violation}")).collect();
         Ok(Described { path: path.into(), system, plan, faults })
@@ -55,31 +56,31 @@ impl Described {
     }
 
     /// Admits a container, and makes it one of the groups.
-    pub fn admit(&mut self, container: &Container) -> Result<Answer, CliError> {
+    pub fn admit(&mut self, container: &Container, watch: &dyn Watch) -> Result<Found, AdmitError> {
         if !self.faults.is_empty() {
-            return Ok(Answer::NoPlan(self.faults.clone()));
+            return Ok(Found::NoPlan(self.faults.clone()));
         }
         if self.system.network.is_none() && !container.slots.is_empty() {
-            return Ok(Answer::NoPlan(vec!["the system has no `network`: there is no interface for its slots".into()]));
+            return Ok(Found::NoPlan(vec!["the system has no `network`: there is no interface for its slots".into()]));
         }
         let mut tables = self.plan.clone();
         let mut why = Vec::new();
         for _ in 0..ROUNDS {
-            let host = Host::of(&tables).map_err(CliError::DescribedHost)?;
+            let host = Host::of(&tables).map_err(AdmitError::DescribedHost)?;
             let admission = match servers::admit(&host, &servers::Container::of(container)) {
                 Ok(admission) => admission,
-                Err(error) => return Ok(Answer::Refused(error)),
+                Err(error) => return Ok(Found::Refused(error)),
             };
             let (system, group) = self.with(container, &admission);
             let problems = system.problems();
             if !problems.is_empty() {
-                return Ok(Answer::NoPlan(problems));
+                return Ok(Found::NoPlan(problems));
             }
-            let plan = match planned(&self.path, &system, Solver::default_for(&system), Options::default()) {
+            let plan = match planned(&self.path, &system, Solver::default_for(&system), Options::default(), watch) {
                 Ok(plan) => plan,
                 // The error's positions are those of a description without the new group.
-                Err(CliError::Infeasible(LoadError::Description(found))) => {
-                    return Ok(Answer::NoPlan(found.iter().map(|finding| finding.message.clone()).collect()));
+                Err(AdmitError::Infeasible(LoadError::Description(found))) => {
+                    return Ok(Found::NoPlan(found.iter().map(|finding| finding.message.clone()).collect()));
                 }
                 Err(error) => return Err(error),
             };
@@ -87,12 +88,12 @@ impl Described {
             if verdict.is_feasible() {
                 let admission = as_planned(&plan, admission)?;
                 (self.system, self.plan) = (system, plan);
-                return Ok(Answer::Admitted(Box::new(admission), Box::new(group)));
+                return Ok(Found::Admitted(Box::new(admission), Box::new(group)));
             }
             why = verdict.violations.iter().map(|violation| format!("in the plan with it: {violation}")).collect();
             tables = without(plan, &container.name);
         }
-        Ok(Answer::NoPlan(why))
+        Ok(Found::NoPlan(why))
     }
 
     /// Returns the description with the container as a group and with the changes for it, and that group. Values that
@@ -133,9 +134,9 @@ impl Described {
 }
 
 /// Returns the admission with the numbers of the plan that contains it.
-fn as_planned(plan: &Plan, admission: Admission) -> Result<Admission, CliError> {
-    let host = Host::of(plan).map_err(CliError::DescribedHost)?;
-    let analysis = servers::analyse(&host).map_err(CliError::DescribedHost)?;
+fn as_planned(plan: &Plan, admission: Admission) -> Result<Admission, AdmitError> {
+    let host = Host::of(plan).map_err(AdmitError::DescribedHost)?;
+    let analysis = servers::analyse(&host).map_err(AdmitError::DescribedHost)?;
     let group = host.groups.last().expect("the container's group was added");
     let found = analysis.groups.iter().find(|found| found.name == group.name);
     let tasks: Vec<TaskAnalysis> =

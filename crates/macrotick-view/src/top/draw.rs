@@ -7,8 +7,8 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Line80, Table, TableState};
 use ratatui::Frame;
 
-use crate::sample::Row;
-use crate::view::View;
+use crate::top::sample::Row;
+use crate::top::view::View;
 
 const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);

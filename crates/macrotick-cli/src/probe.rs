@@ -284,7 +284,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Cli, Verb};
+    use crate::{Cli, Verb};
 
     fn run(words: &[&str]) -> Result<RunOptions, String> {
         let cli = Cli::try_parse_from([&["macrotick", "probe", "run"], words].concat());
