@@ -89,7 +89,7 @@ mod tests {
             let tasks = set.tasks.len();
             let play = Play::new(set, bound, Scale::Full);
             for trial in 0..play.phases_ns.len() - 1 {
-                assert!(play.refill_ns(trial).is_multiple_of(PERIOD_NS));
+                assert!(play.refill_ns(trial) % PERIOD_NS == 0);
                 let own: Vec<u64> = play.releases_ns(trial, tasks - 1).collect();
                 assert_eq!(own, [play.refill_ns(trial) + play.phases_ns[trial]]);
                 assert!(own[0] + bound < play.crowd_ends_ns(trial));

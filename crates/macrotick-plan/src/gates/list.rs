@@ -48,7 +48,7 @@ pub(super) fn list(network: &Network, interface: &Interface, circle: &Circle) ->
 }
 
 /// Returns the parts of one cycle from its start on. Before each interval, all gates are closed for the guard time.
-fn parts<'a>(circle: &'a Circle, guard: impl Fn(&str) -> Duration) -> Vec<Part<'a>> {
+fn parts(circle: &Circle, guard: impl Fn(&str) -> Duration) -> Vec<Part<'_>> {
     let intervals = circle.intervals();
     let Some(first) = intervals.first() else { return vec![Part { length: circle.cycle, open: Open::Shared }] };
     // The parts from the start of the first interval on, around the circle.

@@ -45,29 +45,32 @@ impl<'a> Routes<'a> {
         self.wire.nodes[node].forwards.is_some()
     }
 
-    /// Returns the distance from each node to a receiver, by the time of a long frame (Dijkstra, from the receiver on).
+    /// Returns the distance from each node to a receiver, by the time of a long frame.
     fn distances(&mut self, to: usize) -> &[Option<Duration>] {
-        if !self.distances.contains_key(&to) {
-            let mut distances: Vec<Option<Duration>> = vec![None; self.wire.nodes.len()];
-            let mut near = BinaryHeap::from([Reverse((Duration::ZERO, to))]);
-            while let Some(Reverse((distance, node))) = near.pop() {
-                if distances[node].is_some() {
-                    continue;
-                }
-                distances[node] = Some(distance);
-                if node != to && !self.forwards(node) {
-                    continue;
-                }
-                for &link in &self.arriving[node] {
-                    let before = self.wire.links[link].from;
-                    if distances[before].is_none() {
-                        near.push(Reverse((distance + self.wire.hop(link, PAYLOAD), before)));
-                    }
+        let known = self.distances.remove(&to).unwrap_or_else(|| self.distances_to(to));
+        self.distances.entry(to).or_insert(known)
+    }
+
+    /// Finds them by Dijkstra's method, from the receiver on.
+    fn distances_to(&self, to: usize) -> Vec<Option<Duration>> {
+        let mut distances: Vec<Option<Duration>> = vec![None; self.wire.nodes.len()];
+        let mut near = BinaryHeap::from([Reverse((Duration::ZERO, to))]);
+        while let Some(Reverse((distance, node))) = near.pop() {
+            if distances[node].is_some() {
+                continue;
+            }
+            distances[node] = Some(distance);
+            if node != to && !self.forwards(node) {
+                continue;
+            }
+            for &link in &self.arriving[node] {
+                let before = self.wire.links[link].from;
+                if distances[before].is_none() {
+                    near.push(Reverse((distance + self.wire.hop(link, PAYLOAD), before)));
                 }
             }
-            self.distances.insert(to, distances);
         }
-        &self.distances[&to]
+        distances
     }
 
     /// Returns a shortest route. Where several links lead on equally well, it takes the one with the least `load`.
