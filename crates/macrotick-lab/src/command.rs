@@ -37,10 +37,12 @@ pub fn output(command: &mut Command) -> Result<String, LabError> {
     })
 }
 
-/// Returns the command as text for a shell.
+/// Returns the command as text for a shell, with the variables that it sets.
 pub fn display(command: &Command) -> String {
+    let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let set = set.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quote(&value.to_string_lossy())));
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+    set.chain(words.map(|word| quote(&word.to_string_lossy()))).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns one word, quoted if a shell would change it.

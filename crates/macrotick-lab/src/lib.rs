@@ -51,6 +51,7 @@ pub mod series;
 mod snapshot;
 pub mod source;
 mod symbols;
+mod turns;
 pub mod wire;
 
 pub use console::{Complaint, Finding};

@@ -12,6 +12,7 @@ use crate::command;
 use crate::error::{Context, LabError};
 use crate::fwcfg;
 use crate::image::ImageKind;
+use crate::turns;
 
 /// The kernel's command line. Without any one of these words, runs differ (`docs/explanation/lab.md` has the reasons).
 const KERNEL_ARGS: [&str; 12] = [
@@ -46,6 +47,8 @@ pub struct Machine {
     pub memory_mib: u32,
     /// Further words for the kernel's command line.
     pub kernel_args: Vec<String>,
+    /// The library of [`turns`].
+    pub turns: PathBuf,
 }
 
 /// The start of a machine.
@@ -83,6 +86,7 @@ impl Machine {
                 qemu.args(CHECKPOINT).args(["-S", "-incoming"]).arg(read)
             }
         };
+        turns::take(&mut qemu, &self.turns);
         if let Some(port) = std::env::var_os(GDB_VARIABLE) {
             qemu.arg("-gdb").arg(format!("tcp:127.0.0.1:{}", port.to_string_lossy()));
         }
@@ -184,11 +188,14 @@ mod tests {
             shift: 2,
             memory_mib: 256,
             kernel_args: vec!["isolcpus=1".into()],
+            turns: "turns.so".into(),
         };
         let command = machine.command(Path::new("run"), Path::new("run/job"), Start::Boot);
         // Without QEMU there is no command to check; `make test` installs it.
         let text = command::display(&command.expect("QEMU is installed by `make setup`"));
-        let after_program = text.split_once(' ').expect("has arguments").1;
+        let (environment, command) = text.split_once(' ').expect("has an environment");
+        assert!(environment.starts_with("LD_PRELOAD=turns.so"), "{environment}");
+        let after_program = command.split_once(' ').expect("has arguments").1;
         assert_eq!(
             after_program,
             "-machine pc -accel tcg -icount shift=2,sleep=off -rtc base=2026-01-01T00:00:00,clock=vm -cpu \
@@ -196,7 +203,7 @@ mod tests {
              -kernel bzImage -initrd image.cpio -append 'console=ttyS0 panic=-1 loglevel=5 noirqdebug nokaslr \
              random.trust_cpu=off random.trust_bootloader=off tsc=reliable tsc_early_khz=1000000 lpj=1000000 no_timer_check rdinit=/init \
              isolcpus=1' -fw_cfg name=opt/macrotick/job,file=run/job -serial file:run/console -serial \
-             file:run/results -monitor none"
+             file:run/results -monitor none -name lab,debug-threads=on"
         );
     }
 }

@@ -19,6 +19,7 @@ use crate::paths;
 use crate::progress::{Progress, Quiet};
 use crate::qemu::{Machine, Process, Start};
 use crate::snapshot::{self, Snapshot};
+use crate::turns;
 use crate::wire;
 
 /// The interval at which the host checks for progress lines and for the end.
@@ -139,7 +140,8 @@ impl Lab {
         let (cpus, shift, memory_mib) = (job.cpus, job.shift, job.memory_mib);
         let initrd = self.build_image(job.image, progress)?.path;
         let kernel_args = job.kernel_args.clone();
-        Ok(Machine { kernel, kind: job.image, initrd, cpus, shift, memory_mib, kernel_args })
+        let turns = turns::build(&self.layout)?;
+        Ok(Machine { kernel, kind: job.image, initrd, cpus, shift, memory_mib, kernel_args, turns })
     }
 
     /// Returns the guest for a job, booted as far as possible without the job.
