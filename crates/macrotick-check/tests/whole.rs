@@ -3,6 +3,7 @@
 use std::time::Duration as WallTime;
 
 use macrotick_check::check;
+use macrotick_fixtures::described;
 use macrotick_generate::{ecu, feasible, with_jitter, Jitter, Random, Size, Unit};
 use macrotick_model::{Plan, System};
 use macrotick_plan::{plan_within, Options, PlanError, Solver};
@@ -63,4 +64,18 @@ fn harmonic_tables_are_full() {
         let system = feasible::full(1, kind, 900);
         planned(&system, WallTime::from_secs(60)).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
     }
+}
+
+/// The second job of `often` ends when its third one is released, and `whole` has the only time before.
+#[test]
+fn a_job_can_end_at_the_next_release() {
+    let system = described(
+        "system: s
+macrotick: 1ms
+tasks:
+  - {name: often, period: 2ms, wcet: 1ms}
+  - {name: whole, period: 8ms, wcet: 2ms, deadline: 3ms, preemptible: false}
+",
+    );
+    planned(&system, WallTime::from_secs(2)).unwrap();
 }

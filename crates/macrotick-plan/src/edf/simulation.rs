@@ -147,6 +147,13 @@ impl<'a> Simulation<'a> {
             let source = &jobs.sources[index];
             let turn = (self.released[index] / source.count) as i64;
             let job = source.first + self.released[index] % source.count;
+            // A job can end at the instant of the next release. For a pool, another manner leaves longer windows.
+            let is_done = |running: Running| running.source == index && running.done <= at;
+            let has_jobs = !self.filling.demands[source.task].is_pool();
+            if has_jobs && self.cpus[source.cpu].running.is_some_and(is_done) {
+                self.stop(source.cpu);
+                self.cpus[source.cpu].wake = self.now;
+            }
             if let Some(open) = self.open[index] {
                 // The new job replaces the one that missed.
                 self.missed.push(source.task);
