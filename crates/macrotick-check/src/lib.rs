@@ -13,6 +13,7 @@ mod apart;
 mod budgets;
 mod chains;
 mod domains;
+mod exclusive;
 mod gates;
 mod jobs;
 pub mod network;
@@ -172,6 +173,7 @@ pub fn check(plan: &Plan) -> Verdict {
     apart::check(plan, &mut verdict.violations);
     reserve::check(plan, &mut verdict.violations);
     after::check(plan, &replayed, &mut verdict.violations);
+    exclusive::check(plan, &replayed, &mut verdict.violations);
     chains::check(plan, &replayed, &mut verdict);
     budgets::check(plan, &mut verdict);
     domains::check(plan, &mut verdict);

@@ -50,6 +50,8 @@ pub enum Violation {
     Sync { cpu: u32, window: usize, begin: Duration, end: Duration, sync: Duration },
     /// Two tasks that are apart have windows on the same CPU.
     Together { task: String, other: String, cpu: u32 },
+    /// A job starts while the job of another task has a resource of both.
+    Exclusive { resource: String, task: String, start: Duration, other: String, until: Duration },
     /// The cycle is not a positive multiple of the period of the reserve.
     ReserveCycle { cycle: Duration, period: Duration },
     /// In the period from `at`, a CPU has less free time than the reserve.
@@ -187,6 +189,10 @@ impl fmt::Display for Violation {
             Together { task, other, cpu } => {
                 write!(f, "tasks `{task}` and `{other}` are apart, but both have windows on CPU {cpu}")
             }
+            Exclusive { resource, task, start, other, until } => write!(
+                f,
+                "task `{task}`: a job starts at {start}, but a job of `{other}` has `{resource}` until {until}"
+            ),
             ReserveCycle { cycle, period } => {
                 write!(f, "the cycle {cycle} is not a multiple of the period {period} of the reserve")
             }

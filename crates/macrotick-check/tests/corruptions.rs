@@ -71,6 +71,28 @@ tasks:
     )
 }
 
+/// Two tasks on different CPUs that share a resource.
+fn shared() -> System {
+    described(
+        "system: shared
+cpus: [0, 1]
+tasks:
+  - {name: fast, period: 5ms, wcet: 1ms, cpu: 0}
+  - {name: left, period: 20ms, wcet: 8ms, cpu: 0, exclusive: [bus]}
+  - {name: right, period: 20ms, wcet: 5ms, cpu: 1, exclusive: [bus]}
+  - {name: idle, period: 20ms, wcet: 1ms, cpu: 1}
+",
+    )
+}
+
+/// Moves the only window of `right` to an instant of the job of `left`.
+fn right_within_left(plan: &mut Plan, at: fn(&[Window]) -> Duration) {
+    let own: Vec<Window> = plan.tables[0].windows.iter().filter(|window| window.task == "left").cloned().collect();
+    let offset = at(&own);
+    plan.tables[1].windows.retain(|window| window.task == "right");
+    plan.tables[1].windows[0].offset = offset;
+}
+
 /// Tasks beside a reserve.
 fn reserved() -> System {
     described(
@@ -282,6 +304,27 @@ fn kinds() -> Vec<Kind> {
         kind("task on the CPU of one that it is apart from", separate, "together", |plan| to_other_cpu(plan, "left")),
         kind("CPUs of two tasks that become apart", windows, "together", |plan| {
             plan.system.tasks[0].apart = vec!["slow".into()];
+        }),
+        // Resources.
+        kind("job while another one has the resource", shared, "exclusive", |plan| {
+            right_within_left(plan, |left| left[0].offset + us(1000));
+        }),
+        kind("job between two windows of one that has the resource", shared, "exclusive", |plan| {
+            let window = first(plan, "right");
+            window.length = us(500);
+            right_within_left(plan, |left| left[0].offset + left[0].length);
+        }),
+        kind("job that has the resource over the end of the cycle", shared, "exclusive", |plan| {
+            let cycle = plan.cycle;
+            right_within_left(plan, |_| Duration::ZERO);
+            plan.system.tasks[1].offset = Some(ms(15));
+            plan.tables[0].windows.retain(|window| window.task != "left");
+            let half = |offset, activate, deadline| Window { activate, deadline, ..Window::new("left", offset, ms(3)) };
+            plan.tables[0].windows.extend([half(ms(1), false, true), half(cycle - ms(3), true, false)]);
+            plan.tables[0].windows.sort_by_key(|window| window.offset);
+        }),
+        kind("tasks that get a resource", windows, "exclusive", |plan| {
+            plan.system.tasks.iter_mut().for_each(|task| task.exclusive = vec!["bus".into()]);
         }),
         // The reserve.
         kind("reserve of another cycle", reserved, "reserve-cycle", |plan| {
@@ -586,7 +629,7 @@ fn values(value: &serde_json::Value, path: &str, found: &mut Vec<String>) {
 fn no_value_makes_the_judge_panic() {
     const WRONG: [i64; 8] = [0, -1, 1, 1000, i64::MAX, i64::MIN + 1, u32::MAX as i64, 1_000_000_000_000_000_000];
     let mut judged = 0;
-    for base in [windows, timed, moving, budgets, gates, given] {
+    for base in [windows, timed, moving, budgets, gates, given, shared] {
         let document = serde_json::to_value(good(base)).expect("JSON");
         let mut paths = Vec::new();
         values(&document, "", &mut paths);

@@ -76,11 +76,14 @@ impl Plan {
         system.namespaces.retain(|namespace| on_host(&namespace.host));
         system.load.retain(|process| on_host(&process.host));
         let tasks: Vec<String> = system.tasks.iter().map(|task| task.name.clone()).collect();
+        let shared = system.resources().filter(|(_, tasks)| tasks.len() > 1);
+        let shared: BTreeSet<String> = shared.map(|(name, _)| name.into()).collect();
         for task in &mut system.tasks {
             (task.host, task.cpus) = (None, own_numbers(host, &task.cpus));
             task.cpu = task.cpu.and_then(|cpu| host.own_number(cpu));
             task.after.retain(|name| tasks.contains(name));
             task.apart.retain(|name| tasks.contains(name));
+            task.exclusive.retain(|resource| shared.contains(resource));
             if let Supply::Deadline(reservation) = &mut task.supply {
                 reservation.cpus = own_numbers(host, &reservation.cpus);
             }

@@ -5,6 +5,7 @@ mod apart;
 mod container;
 mod deadline;
 mod engine;
+mod exclusive;
 mod flows;
 mod group;
 mod hosts;

@@ -9,6 +9,7 @@ pub(crate) fn ordered(system: &System) -> System {
     for task in &mut ordered.tasks {
         task.after.sort_unstable();
         task.apart.sort_unstable();
+        task.exclusive.sort_unstable();
     }
     ordered.groups.sort_by(|one, other| one.name.cmp(&other.name));
     ordered.chains.sort_by(|one, other| one.name.cmp(&other.name));

@@ -45,6 +45,13 @@ pub struct Change {
     free: BTreeSet<String>,
 }
 
+/// A CPU or a resource: windows and jobs take time of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part<'a> {
+    Cpu(u32),
+    Resource(&'a str),
+}
+
 /// A task or pool that cannot be frozen or free.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
@@ -171,26 +178,37 @@ impl Change {
             self.windows.iter().filter(|(name, _)| !self.free.contains(*name)).collect();
         // Frozen ones first: they stay where others are in their way.
         order.sort_by_key(|(name, _)| (!self.frozen.contains(*name), *name));
-        let mut taken: BTreeMap<u32, BTreeMap<Duration, Duration>> = BTreeMap::new();
+        let resources: BTreeMap<&str, &[String]> =
+            system.tasks.iter().map(|task| (task.name.as_str(), task.exclusive.as_slice())).collect();
+        let mut taken: BTreeMap<Part, BTreeMap<Duration, Duration>> = BTreeMap::new();
         if let Some(sync) = system.sync() {
             for &cpu in &system.cpus {
-                taken.entry(cpu).or_default().extend(sync.starts(cycle).map(|start| (start, start + sync.length)));
+                taken
+                    .entry(Part::Cpu(cpu))
+                    .or_default()
+                    .extend(sync.starts(cycle).map(|start| (start, start + sync.length)));
             }
         }
         for (name, windows) in order {
             let Some(Ok(demand)) = demands.get(name) else { continue };
             let Ok(windows) = self.held(system, cycle, windows, demand) else { continue };
-            let busy: Vec<(Duration, Duration, u32)> = windows
-                .busy(cycle, demand.lead)
-                .flat_map(|(start, end, cpu)| in_cycle(start, end, cycle).map(move |(start, end)| (start, end, cpu)))
+            let on_cpus = windows.busy(cycle, demand.lead).map(|(start, end, cpu)| (start, end, Part::Cpu(cpu)));
+            let own = resources.get(name.as_str()).copied().unwrap_or_default().iter();
+            let jobs = own.flat_map(|resource| {
+                let spans = windows.spans(cycle, demand);
+                spans.map(move |(start, end)| (start, end, Part::Resource(resource)))
+            });
+            let busy: Vec<(Duration, Duration, Part)> = on_cpus
+                .chain(jobs)
+                .flat_map(|(start, end, part)| in_cycle(start, end, cycle).map(move |(start, end)| (start, end, part)))
                 .collect();
-            let is_free = |&(start, end, cpu): &(Duration, Duration, u32)| {
-                let before = taken.get(&cpu).and_then(|taken| taken.range(..end).next_back());
-                before.is_none_or(|(_, &until)| until <= start)
+            let is_free = |(start, end, part): &(Duration, Duration, Part)| {
+                let before = taken.get(part).and_then(|taken| taken.range(..*end).next_back());
+                before.is_none_or(|(_, until)| until <= start)
             };
             if busy.iter().all(is_free) {
-                busy.into_iter().for_each(|(start, end, cpu)| {
-                    taken.entry(cpu).or_default().insert(start, end);
+                busy.into_iter().for_each(|(start, end, part)| {
+                    taken.entry(part).or_default().insert(start, end);
                 });
                 held.insert(name.clone(), windows);
             }

@@ -97,11 +97,14 @@ impl Refutation {
             | Refutation::Demand { tasks, .. }
             | Refutation::Packing { tasks, .. }
             | Refutation::Apart { tasks, .. }
+            | Refutation::Exclusive { tasks, .. }
             | Refutation::Reserved { tasks, .. } => {
                 let task = tasks.iter().find(|name| system.task(name).is_some());
                 task.map_or("tasks".into(), |task| Kind::Task.place(system, task))
             }
-            Refutation::Starts { first: task, .. } | Refutation::Whole { task, .. } => Kind::Task.place(system, task),
+            Refutation::Starts { first: task, .. }
+            | Refutation::Whole { task, .. }
+            | Refutation::Between { task, .. } => Kind::Task.place(system, task),
             Refutation::Budgets { groups, .. } => {
                 let first = groups.first().map_or("", |group| group);
                 named("groups", system.groups.iter().map(|one| &one.name), first, "budget")
@@ -247,10 +250,20 @@ pub enum PlanError {
         /// The number of CPUs.
         cpus: usize,
     },
+    /// Two jobs have a resource at the same time.
+    #[error("task `{task}`: a job starts while a job of `{other}` has `{resource}`")]
+    Exclusive {
+        /// The resource.
+        resource: String,
+        /// The task.
+        task: String,
+        /// The other task.
+        other: String,
+    },
     /// The windows of a frozen task cannot stay.
     #[error(
         "the windows of `{task}` cannot stay: a sync window, the reserve, a message, a task in its `after` or `apart`, \
-         or another frozen window is in their way"
+         a resource, or another frozen window is in their way"
     )]
     Frozen {
         /// The task or pool.
@@ -439,6 +452,7 @@ impl PlanError {
             PlanError::NoPhase { task, .. }
             | PlanError::Pieces { task, .. }
             | PlanError::NoBandwidth { task, .. }
+            | PlanError::Exclusive { task, .. }
             | PlanError::Frozen { task } => (Kind::Task.place(system, task), None),
             PlanError::NoHyperperiod
             | PlanError::NoTable
@@ -459,6 +473,7 @@ impl PlanError {
             | Grid { .. }
             | Overload { .. }
             | Chain { .. }
+            | Exclusive { .. }
             | Frozen { .. }
             | NoBandwidth { .. }
             | TooManyWindows { .. }

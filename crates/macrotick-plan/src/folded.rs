@@ -39,6 +39,7 @@ use crate::draft::{Draft, Failure, Layout};
 use crate::edf::jobs::Jobs;
 use crate::edf::{Filling, Gap};
 use crate::error::{Kind, PlanError};
+use crate::exclusive::{Held, Resources};
 use crate::frozen::{Frozen, Windows};
 use crate::graph::Graph;
 use crate::occupancy::Occupancy;
@@ -95,6 +96,7 @@ pub(crate) struct Problem<'a> {
     pub plain: Graph,
     pub splitting: Splitting,
     pub frozen: Frozen,
+    pub resources: Resources,
 }
 
 /// Returns the tables, in which the frozen windows are as they were.
@@ -107,12 +109,12 @@ pub(crate) fn tables(
     let problem = Problem::new(system, cycle, frozen)?;
     refute::refute(&problem)?;
     // The search gets a third of the time. It can succeed where there is some free time.
-    if let Some(packed) = problem.packed(&clock.without_part(3)) {
+    if let Some(packed) = problem.packed(&clock.without_part(3)).and_then(|packed| problem.exclusive(packed).ok()) {
         return problem.finished(&packed);
     }
     let ordered = problem.ordered(clock);
     // Drafts place windows one after the other, as the search does, but eject nothing.
-    let drafts = !problem.is_rigid() && problem.plain.edges.is_empty();
+    let drafts = !problem.is_rigid() && problem.plain.edges.is_empty() && problem.resources.is_empty();
     let drafted = match drafts && (ordered.is_none() || problem.demands.len() <= FEW) {
         true => problem.drafts().map_err(Some),
         false => Err(None),
@@ -165,7 +167,7 @@ impl<'a> Problem<'a> {
             if strategy.turn > 0 && best.is_none() {
                 break;
             }
-            let pieces = match self.solve(strategy) {
+            let pieces = match self.solve(strategy).and_then(|pieces| self.exclusive(pieces)) {
                 Ok(pieces) => pieces,
                 Err(error) => {
                     failure.get_or_insert(error);
@@ -211,8 +213,8 @@ impl<'a> Problem<'a> {
         }
         let splitting = Splitting::none(demands.len());
         let frozen = Frozen::new(frozen, &demands, &system.cpus, cycle);
-        let lead = lead(system);
-        Ok(Problem { system, cycle, lead, demands, paths, ranks, chained, graph, plain, splitting, frozen })
+        let (lead, resources) = (lead(system), Resources::new(system, &demands));
+        Ok(Problem { system, cycle, lead, demands, paths, ranks, chained, graph, plain, splitting, frozen, resources })
     }
 
     /// Whether the solver places a task on one CPU. It is not split, and has no windows that stay.
@@ -499,10 +501,24 @@ impl<'a> Problem<'a> {
         taken: &[Vec<Piece>],
     ) -> Result<Vec<Vec<Piece>>, Vec<usize>> {
         let mut found = Err(Vec::new());
+        // Other CPUs also have the resources.
+        let held =
+            if gaps.len() == self.system.cpus.len() { self.resources.held(taken, self.cycle) } else { Held::new() };
         for cut in Cut::all(self.system.macrotick) {
             let (macrotick, quantum) = (self.system.macrotick, quantum(self.system.macrotick));
-            let filling =
-                Filling { demands, jobs, ranks, gaps, lead: self.lead, cycle: self.cycle, macrotick, quantum, cut };
+            let filling = Filling {
+                demands,
+                jobs,
+                ranks,
+                gaps,
+                resources: &self.resources,
+                held: &held,
+                lead: self.lead,
+                cycle: self.cycle,
+                macrotick,
+                quantum,
+                cut,
+            };
             let fits = |(pieces, taken): (Vec<Piece>, &Vec<Piece>)| {
                 let own =
                     pieces

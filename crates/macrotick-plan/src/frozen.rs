@@ -137,6 +137,13 @@ impl Repeated {
         })
     }
 
+    /// Returns the start and the end of each job of a cycle.
+    pub fn spans(&self, cycle: Duration, demand: &Demand) -> impl Iterator<Item = (Duration, Duration)> {
+        let (every, jobs) = (self.every, self.jobs(demand));
+        let turns = (0..cycle / every).map(move |turn| every * turn);
+        turns.flat_map(move |turn| jobs.clone().into_iter().map(move |(start, end)| (start + turn, end + turn)))
+    }
+
     /// Returns the start and the end of each job, by its number from the first release on. Pools have none.
     pub fn jobs(&self, demand: &Demand) -> Vec<(Duration, Duration)> {
         let count = self.every / demand.period;
@@ -246,6 +253,16 @@ impl Frozen {
                 let lead = if place.activate { lead } else { Duration::ZERO };
                 (place.start + held.windows.every - lead, place.length + lead, held.windows.every)
             })
+        })
+    }
+
+    /// Returns the jobs of a task, as start, length and the time with which they repeat.
+    pub fn spans(&self, task: usize) -> impl Iterator<Item = (Duration, Duration, Duration)> + '_ {
+        self.tasks[task].iter().flat_map(|held| {
+            let every = held.windows.every;
+            // The start counts from a release, which can be far from the start of the cycle.
+            let within = move |start: Duration| start - every * start.as_nanos().div_euclid(every.as_nanos());
+            held.jobs.iter().map(move |&(start, end)| (within(start), end - start, every))
         })
     }
 

@@ -14,6 +14,7 @@ mod demand;
 mod draft;
 mod edf;
 mod error;
+mod exclusive;
 mod folded;
 mod frozen;
 mod gaps;

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use macrotick_model::{Duration, SplitMix64, SyncWindow};
 
 use crate::demand::Demand;
+use crate::exclusive::Resources;
 use crate::frozen::Frozen;
 use crate::graph::{Edge, Graph};
 use crate::occupancy::Occupancy;
@@ -71,6 +72,7 @@ pub(crate) struct Phases<'a> {
     pub sync: Option<SyncWindow>,
     /// Windows that stay.
     pub frozen: &'a Frozen,
+    pub resources: &'a Resources,
     /// The numbers of the CPUs.
     pub cpus: &'a [u32],
     /// The CPUs that each task may use. The first one has room for it.
@@ -110,6 +112,7 @@ struct State<'a> {
     room: Vec<Duration>,
     /// The item of each task.
     of: &'a [Option<usize>],
+    /// Those of the CPUs, then those of the resources.
     occupancies: Vec<Occupancy>,
     ejected: &'a mut [u64],
     random: SplitMix64,
@@ -148,6 +151,16 @@ impl Phases<'_> {
         self.frozen.take(&mut occupancy, cpu, self.lead);
         occupancy
     }
+
+    /// Returns the occupancy of a resource by jobs that stay.
+    fn empty_resource(&self, items: &[Item], resource: usize) -> Occupancy {
+        let with = items.iter().filter(|item| self.resources.of(item.task).contains(&resource));
+        let mut occupancy = Occupancy::new(with.map(|item| self.demands[item.task].period));
+        for &task in self.resources.tasks(resource) {
+            self.frozen.spans(task).for_each(|(start, length, every)| occupancy.take(start, length, every));
+        }
+        occupancy
+    }
 }
 
 impl<'a> State<'a> {
@@ -166,7 +179,12 @@ impl<'a> State<'a> {
             home: items.iter().map(|item| search.allowed[item.task][0]).collect(),
             room: search.room.to_vec(),
             of,
-            occupancies: search.cpus.iter().map(|&cpu| search.empty(items, cpu)).collect(),
+            occupancies: search
+                .cpus
+                .iter()
+                .map(|&cpu| search.empty(items, cpu))
+                .chain((0..search.resources.names.len()).map(|resource| search.empty_resource(items, resource)))
+                .collect(),
             ejected,
             random: SplitMix64::new(0),
         }
@@ -238,7 +256,9 @@ impl<'a> State<'a> {
             (0..self.items.len()).filter_map(|index| Some((depth(index), self.found[index]?.start, index))).collect();
         order.sort_unstable();
         for (.., index) in order.into_iter().rev() {
-            let Some(phase) = self.found[index].filter(|_| self.behind(index).next().is_some()) else { continue };
+            // A later phase can meet other jobs with a resource.
+            let is_free = !self.search.resources.has(self.items[index].task) && self.behind(index).next().is_some();
+            let Some(phase) = self.found[index].filter(|_| is_free) else { continue };
             self.lift(index);
             let start = self.latest(index, phase.cpu, (phase.start, self.range(index).1));
             self.put(index, Phase { start: start.unwrap_or(phase.start), ..phase });
@@ -270,6 +290,9 @@ impl<'a> State<'a> {
     fn put(&mut self, index: usize, phase: Phase) {
         let Demand { period, lead, .. } = *self.demand(index);
         self.occupancies[phase.cpu].take(phase.start + period - lead, phase.length + lead, period);
+        for occupancy in self.resources_of(index) {
+            self.occupancies[occupancy].take(phase.start, phase.takes, period);
+        }
         let needed = self.demand(index).per_cycle(self.search.cycle);
         self.room[self.home[index]] += needed;
         self.room[phase.cpu] -= needed;
@@ -281,7 +304,36 @@ impl<'a> State<'a> {
         let Demand { period, lead, .. } = *self.demand(index);
         if let Some(phase) = self.found[index].take() {
             self.occupancies[phase.cpu].release(phase.start + period - lead, phase.length + lead, period);
+            for occupancy in self.resources_of(index) {
+                self.occupancies[occupancy].release(phase.start, phase.takes, period);
+            }
         }
+    }
+
+    /// Returns the occupancies of the resources of an item.
+    fn resources_of(&self, index: usize) -> impl Iterator<Item = usize> + 'a {
+        let cpus = self.search.cpus.len();
+        self.search.resources.of(self.items[index].task).iter().map(move |resource| cpus + resource)
+    }
+
+    /// Returns the first instant from a start on at which all resources of an item are free for its job. `None`
+    /// if there is none up to the end of its range.
+    fn behind_resources(&self, index: usize, start: Duration, to: Duration) -> Option<Duration> {
+        let (item, period) = (&self.items[index], self.demand(index).period);
+        let mut at = start;
+        // Each turn passes something that has a resource.
+        'turn: while at <= to {
+            for occupancy in self.resources_of(index) {
+                let (free, end) = self.occupancies[occupancy].next_free(period, at)?;
+                let fits = free + item.takes <= end || !item.whole && free < end;
+                if free > at || !fits {
+                    at = if fits { free } else { end };
+                    continue 'turn;
+                }
+            }
+            return Some(at);
+        }
+        None
     }
 
     /// Returns the CPUs with room for an item.
@@ -348,6 +400,11 @@ impl<'a> State<'a> {
             let start = free + demand.lead - occupancy.free_before(demand.period, free, demand.lead);
             let start = if guarded { behind_guard(start, demand, self.search.macrotick) } else { Some(start) };
             let Some(start) = start.filter(|&start| start <= to) else { break };
+            let Some(behind) = self.behind_resources(index, start, to) else { break };
+            if behind > start {
+                from = behind;
+                continue;
+            }
             if start + item.length <= end {
                 let left = end - free - item.length;
                 if best.is_none_or(|(least, _)| left < least) {
@@ -378,7 +435,8 @@ impl<'a> State<'a> {
         let last = (end - item.length).min(to);
         let last = last - last % grid;
         let start = if self.random.bits() % 4 == 0 { last.max(start) } else { start };
-        (start <= last).then(|| self.phase(index, cpu, start))
+        let is_free = start <= last && self.behind_resources(index, start, start) == Some(start);
+        is_free.then(|| self.phase(index, cpu, start))
     }
 
     fn phase(&self, index: usize, cpu: usize, start: Duration) -> Phase {
@@ -412,11 +470,25 @@ impl<'a> State<'a> {
         for (start, length, every) in frozen {
             prices.block_every(start - item.length, start + length + demand.lead, demand.period.gcd(every));
         }
+        for resource in self.search.resources.of(item.task) {
+            for &task in self.search.resources.tasks(*resource) {
+                for (start, length, every) in self.search.frozen.spans(task) {
+                    prices.block_every(start - item.takes, start + length, demand.period.gcd(every));
+                }
+            }
+        }
         for (other, phase) in self.found.iter().enumerate() {
-            let Some(phase) = phase.filter(|phase| phase.cpu == cpu) else { continue };
+            let Some(phase) = phase else { continue };
             let against = self.demand(other);
-            let (after, before) = (phase.start - against.lead - item.length, phase.end() + demand.lead);
-            prices.add_every(self.price(other), after, before, demand.period.gcd(against.period));
+            let on_cpu =
+                (phase.cpu == cpu).then(|| (phase.start - against.lead - item.length, phase.end() + demand.lead));
+            let shared = self.search.resources.share(item.task, self.items[other].task);
+            let with_resource = shared.then(|| (phase.start - item.takes, phase.done()));
+            let ways = [on_cpu, with_resource].into_iter().flatten();
+            let way = ways.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+            if let Some((after, before)) = way {
+                prices.add_every(self.price(other), after, before, demand.period.gcd(against.period));
+            }
         }
         let (first, last) = (item.starts.0, item.starts.1 + self.search.macrotick);
         for (edge, before) in self.before(index) {
@@ -434,9 +506,15 @@ impl<'a> State<'a> {
         let demand = self.demand(index);
         let window = (phase.start - demand.lead, phase.length + demand.lead, demand.period);
         let in_way = |&other: &usize| {
-            let Some(found) = self.found[other].filter(|found| found.cpu == phase.cpu) else { return false };
+            let Some(found) = self.found[other] else { return false };
             let against = self.demand(other);
-            overlap(window, (found.start - against.lead, found.length + against.lead, against.period))
+            let share = self.search.resources.share(self.items[index].task, self.items[other].task);
+            let span = |phase: &Phase, demand: &Demand| (phase.start, phase.takes, demand.period);
+            if share && overlap(span(phase, demand), span(&found, against)) {
+                return true;
+            }
+            found.cpu == phase.cpu
+                && overlap(window, (found.start - against.lead, found.length + against.lead, against.period))
         };
         let mut conflicts: BTreeSet<usize> = (0..self.items.len()).filter(in_way).collect();
         let late = |edge: &Edge, first: &Phase, then: &Phase| first.done() + self.shift(edge) > then.start;

@@ -61,9 +61,15 @@ pub enum Refutation {
     #[error(
         "from {from} to {to} the jobs of {} need {demand}, but {} can give at most {supply}",
         list(.tasks),
-        if *.cpus == 1 { "one CPU".to_string() } else { format!("{} CPUs", .cpus) }
+        match .resource {
+            Some(resource) => format!("`{resource}`, one at a time,"),
+            None if *.cpus == 1 => "one CPU".to_string(),
+            None => format!("{} CPUs", .cpus),
+        }
     )]
     Demand {
+        /// The resource that the jobs need, if it is in short supply instead of CPUs.
+        resource: Option<String>,
         /// The number of CPUs.
         cpus: usize,
         /// The start of the interval.
@@ -118,6 +124,38 @@ pub enum Refutation {
         tasks: Vec<String>,
         /// The CPUs that any of them may have.
         cpus: CpuSet,
+    },
+    /// The jobs of the tasks with a resource need it for longer than there is time.
+    #[error(
+        "the tasks with `{resource}` need it for at least {demand} of every {cycle}, but one at a time they can have at \
+         most {supply}: {}",
+        list(.tasks)
+    )]
+    Exclusive {
+        /// The resource.
+        resource: String,
+        /// The needed time in one cycle.
+        demand: Duration,
+        /// The time in which windows are possible.
+        supply: Duration,
+        /// The cycle.
+        cycle: Duration,
+        /// Tasks that alone need more than that.
+        tasks: Vec<String>,
+    },
+    /// A job finds no time between the jobs of another task with the same resource.
+    #[error("task `{task}` takes {wcet}, but at most {free} are free between two jobs of `{other}`, which also has `{resource}`")]
+    Between {
+        /// The task.
+        task: String,
+        /// The time of its job.
+        wcet: Duration,
+        /// The other task.
+        other: String,
+        /// The resource.
+        resource: String,
+        /// The longest time between two jobs of the other task.
+        free: Duration,
     },
     /// Windows and budgets of a CPU take too much together.
     #[error(
@@ -177,7 +215,8 @@ fn percent(thousandths: i64) -> String {
 
 /// Looks for a proof.
 pub(crate) fn refute(problem: &Problem) -> Result<(), PlanError> {
-    let refuted = chains(problem).or_else(|| starts(problem)).or_else(|| whole(problem)).or_else(|| pinned(problem));
+    let refuted = chains(problem).or_else(|| starts(problem)).or_else(|| whole(problem));
+    let refuted = refuted.or_else(|| pinned(problem)).or_else(|| exclusive(problem));
     if let Some(refutation) = refuted {
         return Err(PlanError::Impossible(refutation));
     }
@@ -297,6 +336,58 @@ fn too_long(task: &Demand, other: &Demand, free: Duration) -> Option<Refutation>
     (task.wcet + leads > free).then_some(Refutation::Whole { task: name, wcet: task.wcet, other, free, leads })
 }
 
+/// Proves that a resource is needed for too long: in a cycle, in an interval, or between the jobs of one of its tasks.
+fn exclusive(problem: &Problem) -> Option<Refutation> {
+    let (resources, cycle) = (&problem.resources, problem.cycle);
+    resources.names.iter().enumerate().find_map(|(index, resource)| {
+        let tasks: Vec<&Demand> = resources.tasks(index).iter().map(|&task| &problem.demands[task]).collect();
+        let shares: Vec<(Duration, &str)> =
+            tasks.iter().map(|task| (task.wcet * (cycle / task.period), task.name.as_str())).collect();
+        let (demand, supply) =
+            (shares.iter().map(|&(share, _)| share).sum(), cycle - synced(problem, Duration::ZERO, cycle));
+        if demand > supply {
+            let (demand, tasks) = least(shares, demand, supply);
+            return Some(Refutation::Exclusive { resource: resource.clone(), demand, supply, cycle, tasks });
+        }
+        between_spans(&tasks, resource).or_else(|| match interval(problem, &tasks, 1)? {
+            Refutation::Demand { cpus, from, to, demand, supply, tasks, .. } => {
+                Some(Refutation::Demand { resource: Some(resource.clone()), cpus, from, to, demand, supply, tasks })
+            }
+            other => Some(other),
+        })
+    })
+}
+
+/// Compares the longest job of a resource with the longest time between two jobs of another of its tasks.
+///
+/// A job ends its wcet after its start at the earliest. With exact starts of both tasks, the time is even shorter: their
+/// jobs are disjoint modulo the common divisor of the periods.
+fn between_spans(tasks: &[&Demand], resource: &str) -> Option<Refutation> {
+    let is_exact = |demand: &Demand| demand.jitter == Some(Duration::ZERO);
+    let free = |task: &Demand, other: &Demand| {
+        let Demand { period, wcet, deadline, .. } = *other;
+        let between = period + deadline - wcet * 2;
+        let between = other.jitter.map_or(between, |jitter| between.min(period + jitter - wcet));
+        let exact = is_exact(task) && is_exact(other);
+        if exact {
+            between.min(task.period.gcd(period) - wcet)
+        } else {
+            between
+        }
+    };
+    let each = tasks.iter().flat_map(|task| tasks.iter().map(move |other| (*task, *other)));
+    each.filter(|(task, other)| task.name != other.name).take(STEPS).find_map(|(task, other)| {
+        let free = free(task, other);
+        (task.wcet > free).then(|| Refutation::Between {
+            task: task.name.clone(),
+            wcet: task.wcet,
+            other: other.name.clone(),
+            resource: resource.into(),
+            free: free.max(Duration::ZERO),
+        })
+    })
+}
+
 /// Proves that a CPU is overloaded by the tasks that can use no other one.
 fn pinned(problem: &Problem) -> Option<Refutation> {
     let capacity = capacity(problem.system, problem.cycle);
@@ -408,7 +499,7 @@ fn exceeded(
     }
     shares.retain(|&(share, _)| share > Duration::ZERO);
     let (demand, tasks) = least(shares, demand + free, supply);
-    Some(Refutation::Demand { cpus, from, to, demand, supply, tasks })
+    Some(Refutation::Demand { resource: None, cpus, from, to, demand, supply, tasks })
 }
 
 /// Returns the time of sync windows in an interval.

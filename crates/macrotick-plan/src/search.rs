@@ -56,9 +56,10 @@ impl Results {
 }
 
 impl Problem<'_> {
-    /// Returns the pieces of the trial without draws, for a system with chains, with `after`, or without preemption.
+    /// Returns the pieces of the trial without draws, for a system with chains, `after`, resources, or without preemption.
     pub(crate) fn ordered(&self, clock: &Clock) -> Option<Vec<Vec<Piece>>> {
-        if self.graph.edges.is_empty() && self.demands.iter().all(|demand| demand.preemptible) {
+        let has_rules = !self.graph.edges.is_empty() || !self.resources.is_empty();
+        if !has_rules && self.demands.iter().all(|demand| demand.preemptible) {
             return None;
         }
         let random = SplitMix64::new(clock.options.seed);

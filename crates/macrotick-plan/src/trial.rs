@@ -18,6 +18,7 @@ use crate::demand::Demand;
 use crate::edf::jobs::{Jobs, Wait};
 use crate::edf::Gap;
 use crate::error::{Bound, PlanError};
+use crate::exclusive::Held;
 use crate::folded::Problem;
 use crate::graph::{Edge, Graph};
 use crate::options::Clock;
@@ -82,6 +83,8 @@ pub(crate) enum Failed {
 struct Filled {
     jobs: Jobs,
     gaps: Vec<Vec<Gap>>,
+    /// The times at which other jobs have resources.
+    held: Held,
     result: Result<Vec<Vec<Piece>>, Vec<usize>>,
 }
 
@@ -253,11 +256,16 @@ impl<'a> Trial<'a> {
         match demand.jitter {
             _ if self.problem.frozen.has(task) => false,
             _ if self.manner.phased && self.problem.chained[task] => true,
-            _ if !demand.preemptible && (self.manner.firm || self.firm[task]) => true,
+            _ if self.is_often_firm(task) && (self.manner.firm || self.firm[task]) => true,
             None => false,
             Some(Duration::ZERO) => true,
             Some(jitter) => demand.period > jitter.checked_mul(self.manner.part).unwrap_or(demand.period),
         }
+    }
+
+    /// Whether a phase can help a task that needs none: its jobs do not fit everywhere.
+    fn is_often_firm(&self, task: usize) -> bool {
+        !self.demand(task).preemptible || self.problem.resources.has(task)
     }
 
     /// Finds the phases, if something has changed.
@@ -281,6 +289,7 @@ impl<'a> Trial<'a> {
                 lead: self.problem.lead,
                 sync: self.problem.system.sync(),
                 frozen: &self.problem.frozen,
+                resources: &self.problem.resources,
                 cpus: &self.problem.system.cpus,
                 allowed: &allowed,
                 room: &self.assignment.free(),
@@ -425,7 +434,7 @@ impl<'a> Trial<'a> {
         let (jobs, waits) = self.jobs();
         let mut missed = Vec::new();
         let mut pieces: Vec<Vec<Piece>> = Vec::new();
-        if waits.is_empty() {
+        if waits.is_empty() && self.problem.resources.is_empty() {
             for cpu in 0..taken.len() {
                 let own = jobs_of(&jobs, cpu);
                 match self.simulate(&[cpu], own, &gaps[cpu..=cpu], &taken[cpu..=cpu]) {
@@ -444,10 +453,14 @@ impl<'a> Trial<'a> {
                 Err(tasks) => missed = tasks,
             }
         }
-        if missed.is_empty() {
-            Ok(taken.into_iter().zip(pieces).map(|(taken, more)| table::joined([taken, more].concat())).collect())
-        } else {
-            Err(missed)
+        if !missed.is_empty() {
+            return Err(missed);
+        }
+        let pieces: Vec<Vec<Piece>> =
+            taken.into_iter().zip(pieces).map(|(taken, more)| table::joined([taken, more].concat())).collect();
+        match self.problem.resources.clash(&pieces, self.problem.cycle) {
+            Some((_, task, _)) => Err(vec![task]),
+            None => Ok(pieces),
         }
     }
 
@@ -459,11 +472,13 @@ impl<'a> Trial<'a> {
         gaps: &[Vec<Gap>],
         taken: &[Vec<Piece>],
     ) -> Result<Vec<Vec<Piece>>, Vec<usize>> {
-        if let Some(done) = self.done[cpus[0]].as_ref().filter(|done| done.jobs == jobs && done.gaps == gaps) {
+        let held = self.problem.resources.held(taken, self.problem.cycle);
+        let same = |done: &&Filled| done.jobs == jobs && done.gaps == gaps && done.held == held;
+        if let Some(done) = self.done[cpus[0]].as_ref().filter(same) {
             return done.result.clone();
         }
         let result = self.problem.simulate(cpus, &jobs, gaps, taken);
-        self.done[cpus[0]] = Some(Filled { jobs, gaps: gaps.to_vec(), result: result.clone() });
+        self.done[cpus[0]] = Some(Filled { jobs, gaps: gaps.to_vec(), held, result: result.clone() });
         result
     }
 
@@ -601,7 +616,7 @@ impl<'a> Trial<'a> {
             self.limits[task] += Duration::from_nanos(half);
             return true;
         }
-        if !demand.preemptible && !self.has_phase(task) && self.draw(4) > 0 {
+        if self.is_often_firm(task) && !self.has_phase(task) && self.draw(4) > 0 {
             self.firm[task] = true;
             self.is_placed = false;
             return true;

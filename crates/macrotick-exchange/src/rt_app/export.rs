@@ -138,6 +138,7 @@ impl Writer<'_> {
         let keys = [
             ("after", !task.after.is_empty()),
             ("apart", !task.apart.is_empty()),
+            ("exclusive", !task.exclusive.is_empty()),
             ("preemptible", task.preemptible.is_some()),
             ("on-miss", !task.on_miss.is_default()),
             ("max-misses", task.max_misses.is_some()),

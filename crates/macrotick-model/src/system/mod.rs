@@ -36,6 +36,8 @@ pub use table::GivenWindow;
 pub use task::{OnMiss, Reservation, Supply, Task};
 pub use traffic::{Flow, Interface, InterfaceEnd, Network, Slot, SyncClass, TrafficClass};
 
+use std::collections::BTreeMap;
+
 use crate::cpus::CpuSet;
 use crate::keys::{object, Field, Kind};
 use crate::time::Duration;
@@ -165,6 +167,15 @@ impl System {
     /// Returns the tasks that have windows, in the order of the system.
     pub fn windowed(&self) -> impl Iterator<Item = &Task> + Clone {
         self.tasks.iter().filter(|task| task.supply.is_windows())
+    }
+
+    /// Returns the resources that tasks have for themselves, in the order of their names, each with its tasks.
+    pub fn resources(&self) -> impl Iterator<Item = (&str, Vec<&Task>)> {
+        let mut resources: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
+        for task in &self.tasks {
+            task.exclusive.iter().for_each(|name| resources.entry(name).or_default().push(task));
+        }
+        resources.into_iter()
     }
 
     /// Returns the tasks of `SCHED_DEADLINE` with their reservations, in the order of the system.

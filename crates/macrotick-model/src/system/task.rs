@@ -22,6 +22,8 @@ object! {
             = "Tasks of the same period: each job starts after their jobs of the same number have ended, see [Order of jobs](#order-of-jobs).";
         "apart" apart: Vec<String> [Kind::List(&Kind::Text("tasks"))], optional "none"
             = "Tasks with windows on other CPUs than this task, see [Tasks apart](#tasks-apart).";
+        "exclusive" exclusive: Vec<String> [Kind::List(&Kind::Name { most: MAX_NAME })], optional "none"
+            = "Resources that each job has for itself from its start to its end, see [Exclusive resources](#exclusive-resources).";
         "host" host: Option<String> [Kind::Text("host")], optional "that of its CPUs or of its namespace; otherwise the solver chooses" = "The name of its [host](#hosts).";
         "cpu" cpu: Option<u32> [Kind::Cpu], optional "the solver chooses" = "The CPU of the task, one of `cpus`.";
         "cpus" cpus: CpuSet, optional "those of its host"

@@ -63,6 +63,7 @@ impl Rules<'_> {
         }
         self.after(path, task);
         self.apart(path, task);
+        self.exclusive(path, task);
         self.known_namespace(path, task.namespace.as_deref());
         if let Some(reservation) = task.reservation() {
             self.reservation(path, task, reservation);

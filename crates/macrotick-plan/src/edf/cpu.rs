@@ -72,8 +72,8 @@ impl Cpu {
 
 /// The next step of a CPU.
 pub(crate) enum Choice {
-    /// Run this source, at most until the lead of a more urgent job starts.
-    Run(usize, Option<Duration>),
+    /// Run this source, and decide again at this instant.
+    Run(usize, Duration),
     WaitUntil(Duration),
     Idle,
 }
@@ -84,9 +84,15 @@ pub(crate) struct Waiting {
     pub start: Option<Duration>,
     /// The start of the earliest lead, in which no job may run.
     pub lead: Option<Duration>,
+    /// The earliest instant at which a resource is free again. Other jobs may run until then.
+    pub retry: Option<Duration>,
 }
 
 impl Waiting {
+    pub fn retry(&mut self, at: Duration) {
+        self.retry = Some(self.retry.map_or(at, |earlier| earlier.min(at)));
+    }
+
     pub fn add(&mut self, start: Duration, lead: Duration) {
         self.start = Some(self.start.map_or(start, |earlier| earlier.min(start)));
         self.lead = Some(self.lead.map_or(lead, |earlier| earlier.min(lead)));

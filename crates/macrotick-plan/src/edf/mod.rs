@@ -7,10 +7,16 @@
 //! A job without preemption runs to its end. It does not start if another job that is released meanwhile would then
 //! start too late: the CPU rather waits. The simulation looks only at the next job of each task, so it can miss tables.
 //!
+//! A job with resources starts only where it ends before others need them. A limit is the next job that is laid out
+//! already. Another one is the latest start of the next jobs of other tasks with a resource. The job is then as urgent as
+//! these. The latter rule is that of CW-EDF (Nasri, Fohler: Non-work-conserving non-preemptive scheduling: motivations, challenges,
+//! and potential solutions. ECRTS 2016) for one resource instead of one CPU.
+//!
 //! Source: Chetto, Silly, Bouchentouf: Dynamic scheduling of real-time tasks under precedence constraints. Real-Time
 //! Systems 2, 1990.
 
 mod cpu;
+mod exclusive;
 pub(crate) mod jobs;
 mod simulation;
 
@@ -18,6 +24,7 @@ use macrotick_model::Duration;
 
 use crate::cut::Cut;
 use crate::demand::Demand;
+use crate::exclusive::{Held, Resources};
 use crate::table::Piece;
 use jobs::Jobs;
 use simulation::{Manner, Simulation};
@@ -46,6 +53,9 @@ pub(crate) struct Filling<'a> {
     pub ranks: &'a [usize],
     /// The gaps of each CPU.
     pub gaps: &'a [Vec<Gap>],
+    pub resources: &'a Resources,
+    /// The jobs that have each resource and are laid out already. Empty if resources do not count.
+    pub held: &'a Held,
     /// The longest time without windows that a job needs before its start.
     pub lead: Duration,
     pub cycle: Duration,
@@ -58,12 +68,16 @@ impl Filling<'_> {
     /// Returns the pieces of one cycle for each CPU, or the tasks that miss a deadline or their latest start.
     ///
     /// It first keeps starts off the common grid, and lets jobs end before more urgent ones that have time to wait.
-    /// Only if this costs a deadline, jobs preempt at once, and then starts may be anywhere.
+    /// Only if this costs a deadline, jobs preempt at once, and then starts may be anywhere. With resources, a job first
+    /// leaves them to a more urgent one on another CPU, and then takes them if it can.
     pub fn run(&self) -> Result<Vec<Vec<Piece>>, Vec<usize>> {
         let all = [(true, true), (true, false), (false, true), (false, false)];
+        let polite: &[bool] = if self.held.is_empty() { &[false] } else { &[true, false] };
         let mut found = Err(Vec::new());
-        for (guarded, patient) in all {
-            found = self.simulate(Manner { guarded, patient });
+        for ((guarded, patient), &polite) in
+            all.into_iter().flat_map(|one| polite.iter().map(move |polite| (one, polite)))
+        {
+            found = self.simulate(Manner { guarded, patient, polite });
             if found.is_ok() {
                 break;
             }

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use macrotick_model::Duration;
 
 use super::cpu::{Choice, Cpu, Key, Running, Waiting};
+use super::exclusive::Taken;
 use super::jobs::NEVER;
 use super::Filling;
 use crate::cut::Missing;
@@ -14,16 +15,30 @@ use crate::table::Piece;
 
 /// The incomplete job of a source. Deadlines are at most periods, so there is at most one.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+pub(super) struct Open {
     /// The index of the job, and its cycle.
-    job: usize,
+    pub job: usize,
     cycle: i64,
-    deadline: Duration,
-    start_by: Duration,
-    missing: Duration,
-    started: bool,
+    pub deadline: Duration,
+    pub start_by: Duration,
+    pub missing: Duration,
+    pub started: bool,
     /// Whether it is in the ready jobs of its CPU. Otherwise it waits for another job.
-    ready: bool,
+    pub ready: bool,
+    /// The instant before which others need its resources.
+    pub wanted: Duration,
+}
+
+impl Open {
+    /// Returns the instant that decides how urgent it is. Until it starts, its latest start does.
+    pub fn urgency(&self) -> Duration {
+        let deadline = self.deadline.min(self.wanted);
+        if self.started {
+            deadline
+        } else {
+            deadline.min(self.start_by)
+        }
+    }
 }
 
 /// The state that the next cycle depends on, relative to its start.
@@ -44,19 +59,23 @@ pub(super) struct Manner {
     pub guarded: bool,
     /// Whether a job runs to its end before more urgent ones that have time to wait.
     pub patient: bool,
+    /// Whether a job leaves its resources to a more urgent one on another CPU.
+    pub polite: bool,
 }
 
 pub(super) struct Simulation<'a> {
-    filling: &'a Filling<'a>,
-    manner: Manner,
-    now: Duration,
+    pub filling: &'a Filling<'a>,
+    pub manner: Manner,
+    pub now: Duration,
     /// The start of the simulated cycle.
-    origin: Duration,
-    cpus: Vec<Cpu>,
+    pub origin: Duration,
+    pub cpus: Vec<Cpu>,
     releases: BinaryHeap<Reverse<(Duration, usize)>>,
     /// The number of jobs of each source that were released.
-    released: Vec<usize>,
-    open: Vec<Option<Open>>,
+    pub released: Vec<usize>,
+    pub open: Vec<Option<Open>>,
+    /// The source of each task.
+    pub source_of: Vec<Option<usize>>,
     /// The number of cycles in which each job is complete.
     done: Vec<i64>,
     /// Whether a task is not preemptible, so that [`Cpu::upcoming`] is necessary.
@@ -74,6 +93,8 @@ impl<'a> Simulation<'a> {
         let first = |(index, source): (usize, &super::jobs::Source)| Reverse((jobs.all[source.first].earliest, index));
         let waits = if jobs.before.is_empty() { 0 } else { jobs.all.len() };
         let whole = jobs.sources.iter().any(|source| !filling.demands[source.task].preemptible);
+        let mut source_of = vec![None; filling.demands.len()];
+        jobs.sources.iter().enumerate().for_each(|(index, source)| source_of[source.task] = Some(index));
         let mut simulation = Simulation {
             filling,
             manner,
@@ -83,6 +104,7 @@ impl<'a> Simulation<'a> {
             releases: jobs.sources.iter().enumerate().map(first).collect(),
             released: vec![0; jobs.sources.len()],
             open: vec![None; jobs.sources.len()],
+            source_of,
             done: vec![0; waits],
             whole,
             expected: vec![Duration::ZERO; jobs.sources.len()],
@@ -169,7 +191,11 @@ impl<'a> Simulation<'a> {
                 missing: source.needed,
                 started: source.begun,
                 ready: true,
+                wanted: NEVER,
             };
+            if source.begun {
+                self.take_resources(index, &mut open);
+            }
             let early = |&other: &usize| self.done[other] <= turn;
             open.ready = jobs.before.get(job).is_none_or(|before| !before.iter().any(early));
             self.open[index] = Some(open);
@@ -208,8 +234,7 @@ impl<'a> Simulation<'a> {
     /// Returns the place among the ready jobs. A job that has not started is as urgent as its latest start.
     fn key(&self, index: usize, open: &Open) -> Key {
         let task = self.filling.jobs.sources[index].task;
-        let deadline = if open.started { open.deadline } else { open.deadline.min(open.start_by) };
-        (deadline, self.filling.ranks[task], index)
+        (open.urgency(), self.filling.ranks[task], index)
     }
 
     /// Decides what a CPU does from now on.
@@ -249,7 +274,7 @@ impl<'a> Simulation<'a> {
                     self.start(cpu, source);
                 }
                 let done = self.cpus[cpu].running.map_or(end, |running| running.done);
-                until.unwrap_or(end).min(end).min(done)
+                until.min(end).min(done)
             }
             Choice::WaitUntil(instant) => {
                 self.stop(cpu);
@@ -267,7 +292,7 @@ impl<'a> Simulation<'a> {
     fn choose(&self, cpu: usize, gap_end: Duration) -> Choice {
         let mut waiting = Waiting::default();
         let state = &self.cpus[cpu];
-        let running = state.running.and_then(|running| Some((running.source, self.open[running.source]?.deadline)));
+        let running = state.running.and_then(|running| Some((running.source, self.open[running.source]?.urgency())));
         let ends_first = self.manner.patient && self.ends_first(cpu, gap_end);
         for &(deadline, _, index) in &state.ready {
             if let Some((source, _)) = running.filter(|&(_, other)| other <= deadline || ends_first) {
@@ -280,7 +305,8 @@ impl<'a> Simulation<'a> {
                 return choice;
             }
         }
-        waiting.start.map_or(Choice::Idle, Choice::WaitUntil)
+        let next = waiting.start.into_iter().chain(waiting.retry).min();
+        next.map_or(Choice::Idle, Choice::WaitUntil)
     }
 
     /// Whether the job that runs can end before the more urgent ones, and all of these still keep their limits.
@@ -290,7 +316,7 @@ impl<'a> Simulation<'a> {
         let Some(own) = self.open[running.source] else { return false };
         let mut until = running.done;
         for &(deadline, _, index) in state.ready.iter().filter(|&&(.., index)| index != running.source) {
-            if deadline >= own.deadline {
+            if deadline >= own.urgency() {
                 break;
             }
             let Some(open) = self.open[index] else { continue };
@@ -314,7 +340,14 @@ impl<'a> Simulation<'a> {
         if start == self.now {
             let until = waiting.lead.map_or(gap_end, |urgent| urgent.min(gap_end));
             let runs = self.is_worth_it(cpu, index, start, until) && !self.blocks(cpu, index);
-            return runs.then_some(Choice::Run(index, waiting.lead));
+            if runs {
+                if let Taken::Until(retry) = self.resources(cpu, index) {
+                    retry.into_iter().for_each(|at| waiting.retry(at));
+                    return None;
+                }
+            }
+            let next = waiting.lead.into_iter().chain(waiting.retry).min();
+            return runs.then_some(Choice::Run(index, next.unwrap_or(gap_end)));
         }
         // A lead is useless if no window fits after it, or if the lead of a more urgent job cuts it off.
         let in_vain = lead > Duration::ZERO && !self.is_worth_it(cpu, index, start, gap_end);
@@ -335,7 +368,11 @@ impl<'a> Simulation<'a> {
         }
         let demand = &self.filling.demands[self.filling.jobs.sources[index].task];
         let start = self.now.max(self.cpus[cpu].busy_until(self.now) + demand.lead);
-        let guarded = || behind_guard(start, demand, self.filling.macrotick).filter(|&start| start <= open.start_by);
+        let start = self.behind_held(index, start);
+        let guarded = || {
+            behind_guard(start, demand, self.filling.macrotick)
+                .filter(|&start| start <= open.start_by && self.behind_held(index, start) == start)
+        };
         self.manner.guarded.then(guarded).flatten().unwrap_or(start)
     }
 
@@ -368,7 +405,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Returns the missing time of a job, for a piece that starts now.
-    fn missing(&self, index: usize, goes_on: bool) -> Missing {
+    pub fn missing(&self, index: usize, goes_on: bool) -> Missing {
         let open = self.open[index].expect("a ready source has an open job");
         let demand = &self.filling.demands[self.filling.jobs.sources[index].task];
         Missing::of(demand, open.missing, open.started && !goes_on)
@@ -392,7 +429,8 @@ impl<'a> Simulation<'a> {
             if self.now > open.start_by {
                 self.missed.push(self.filling.jobs.sources[index].task);
             }
-            let begun = Open { started: true, ..open };
+            let mut begun = Open { started: true, ..open };
+            self.take_resources(index, &mut begun);
             let (former, key) = (self.key(index, &open), self.key(index, &begun));
             self.cpus[cpu].ready.remove(&former);
             self.cpus[cpu].ready.insert(key);
@@ -435,6 +473,7 @@ impl<'a> Simulation<'a> {
         let key = self.key(index, &open);
         self.cpus[cpu].ready.remove(&key);
         self.open[index] = None;
+        self.give_back(index);
         self.complete(&open);
     }
 

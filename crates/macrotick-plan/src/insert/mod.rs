@@ -379,7 +379,8 @@ impl<'a> Insertion<'a> {
         let chains = chains::measure(&problem.system.chains, &problem.paths, &pieces, problem.cycle);
         let is_kept = pieces.iter().all(fits)
             && chains.iter().all(chains::Reached::kept)
-            && budget::leave_enough(problem.system, problem.cycle, &pieces);
+            && budget::leave_enough(problem.system, problem.cycle, &pieces)
+            && problem.resources.clash(&pieces, problem.cycle).is_none();
         is_kept.then_some(pieces)
     }
 
