@@ -9,7 +9,7 @@ use macrotick_analysis::servers::{self, Admission, Change, Host, ServersError, T
 use macrotick_model::{Container, Group, LoadError, Plan, System};
 use macrotick_plan::{Options, Solver, Watch};
 
-use crate::planned::planned;
+use crate::planned::{planned, planned_or_not};
 use crate::AdmitError;
 
 /// The most rounds in which the container is admitted again because the windows moved.
@@ -76,14 +76,15 @@ impl Described {
             if !problems.is_empty() {
                 return Ok(Found::NoPlan(problems));
             }
-            let plan = match planned(&self.path, &system, Solver::default_for(&system), Options::default(), watch) {
-                Ok(plan) => plan,
-                // The error's positions are those of a description without the new group.
-                Err(AdmitError::Infeasible(LoadError::Description(found))) => {
-                    return Ok(Found::NoPlan(found.iter().map(|finding| finding.message.clone()).collect()));
-                }
-                Err(error) => return Err(error),
-            };
+            let plan =
+                match planned_or_not(&self.path, &system, Solver::default_for(&system), Options::default(), watch) {
+                    Ok(plan) => plan,
+                    // The error's positions are those of a description without the new group.
+                    Err(AdmitError::Infeasible(LoadError::Description(found))) => {
+                        return Ok(Found::NoPlan(found.iter().map(|finding| finding.message.clone()).collect()));
+                    }
+                    Err(error) => return Err(error),
+                };
             let verdict = macrotick_check::check(&plan);
             if verdict.is_feasible() {
                 let admission = as_planned(&plan, admission)?;

@@ -16,6 +16,7 @@ mod answer;
 mod base;
 mod described;
 mod error;
+mod nearest;
 mod planned;
 mod text;
 

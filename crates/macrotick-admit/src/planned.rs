@@ -9,14 +9,15 @@ use macrotick_check::check;
 use macrotick_model::{Group, Plan, Supply, System, Task};
 use macrotick_plan::{plan_changed, plan_watched, Change, Options, PlanError, Solver, Watch};
 
+use crate::nearest::nearest;
 use crate::AdmitError;
 
 /// Plans a description and fills in the values that the description at `path` leaves open.
 ///
 /// # Errors
 ///
-/// [`AdmitError::Infeasible`] if no plan exists, [`AdmitError::Load`] if none was found; both with the place in the
-/// description.
+/// [`AdmitError::Infeasible`] if there is no plan, [`AdmitError::Load`] if none was searched for; both with the place in
+/// the description. The former names up to two small changes of the description with which there is a plan.
 pub fn planned(
     path: &Path,
     system: &System,
@@ -24,8 +25,23 @@ pub fn planned(
     options: Options,
     watch: &dyn Watch,
 ) -> Result<Plan, AdmitError> {
-    let plan = plan_watched(system, solver, options, watch).map_err(|error| unplanned(path, system, &error))?;
-    assigned(path, plan)
+    let plan = plan_watched(system, solver, options, watch).map_err(|error| {
+        let nearest = nearest(system, &error, options, watch);
+        unplanned(path, system, &error, &nearest)
+    });
+    assigned(path, plan?)
+}
+
+/// Plans a description like [`planned`], and names no changes.
+pub(crate) fn planned_or_not(
+    path: &Path,
+    system: &System,
+    solver: Solver,
+    options: Options,
+    watch: &dyn Watch,
+) -> Result<Plan, AdmitError> {
+    let plan = plan_watched(system, solver, options, watch).map_err(|error| unplanned(path, system, &error, &[]));
+    assigned(path, plan?)
 }
 
 fn assigned(path: &Path, plan: Plan) -> Result<Plan, AdmitError> {
@@ -34,8 +50,14 @@ fn assigned(path: &Path, plan: Plan) -> Result<Plan, AdmitError> {
         .map_err(|error| AdmitError::Infeasible(System::refuse_file(path, error.findings(&system))))
 }
 
-fn unplanned(path: &Path, system: &System, error: &PlanError) -> AdmitError {
-    let refused = System::refuse_file(path, vec![error.finding(system)]);
+/// Returns the error with the changes that give a plan.
+fn unplanned(path: &Path, system: &System, error: &PlanError, nearest: &[String]) -> AdmitError {
+    let mut finding = error.finding(system);
+    if !nearest.is_empty() {
+        let nearest = format!("there is a plan with {}", nearest.join(", or with "));
+        finding.hint = Some(finding.hint.map_or(nearest.clone(), |hint| format!("{hint}; {nearest}")));
+    }
+    let refused = System::refuse_file(path, vec![finding]);
     if error.is_infeasible() {
         AdmitError::Infeasible(refused)
     } else {
@@ -64,7 +86,7 @@ pub fn planned_from(
     let planned = |system: &System| {
         let change = Change::new(former, system, frozen.iter().cloned(), free.iter().cloned())?;
         let plan = plan_changed(system, &change, options, watch);
-        assigned(path, plan.map_err(|error| unplanned(path, system, &error))?)
+        assigned(path, plan.map_err(|error| unplanned(path, system, &error, &[]))?)
     };
     let holds = |plan: &Result<Plan, AdmitError>| plan.as_ref().is_ok_and(|plan| check(plan).is_feasible());
     let first = planned(&kept);
@@ -77,7 +99,8 @@ pub fn planned_from(
     }
     // The windows that stay leave too little to something that only the judge knows.
     let new = self::planned(path, system, Solver::default_for(system), options, watch);
-    if holds(&new) {
+    // Only a plan for which nothing must stay comes with changes that give one.
+    if holds(&new) || second.is_err() {
         new
     } else {
         second
@@ -140,6 +163,35 @@ mod tests {
         let unknown =
             planned_from(path, &system, &former, (&["x".into()], &[]), Options::default(), &Unwatched).unwrap_err();
         assert_eq!(unknown.to_string(), "`x` has no windows in the former plan");
+    }
+
+    /// A refusal names a change that gives a plan, also if there is a former plan. A frozen task keeps it from doing so.
+    #[test]
+    fn a_refusal_names_a_change() {
+        let path = std::env::temp_dir().join(format!("macrotick-nearest-{}.yaml", std::process::id()));
+        let load = |wcet: &str| {
+            let tasks = "  - {name: a, period: 10ms, wcet: 4ms}\n";
+            std::fs::write(&path, format!("system: s\ntasks:\n{tasks}  - {{name: b, period: 10ms, wcet: {wcet}}}\n"))
+                .unwrap();
+            System::load(&path).unwrap()
+        };
+        let former = load("5ms");
+        let former = planned(&path, &former, Solver::FoldedOccupancy, Options::default(), &Unwatched).unwrap();
+        let system = load("6ms");
+        let new = planned(&path, &system, Solver::FoldedOccupancy, Options::default(), &Unwatched).unwrap_err();
+        let from = |frozen: &[String]| {
+            planned_from(&path, &system, &former, (frozen, &[]), Options::default(), &Unwatched)
+                .unwrap_err()
+                .to_string()
+        };
+        let words =
+            "there is a plan with `wcet: 5500us` for task `b` (6ms now), or with `wcet: 3500us` for task `a` (4ms now)";
+        for refused in [new.to_string(), from(&[])] {
+            assert!(refused.contains(words), "{refused}");
+        }
+        let frozen = from(&["a".into()]);
+        assert!(frozen.contains("proved impossible") && !frozen.contains("there is a plan"), "{frozen}");
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

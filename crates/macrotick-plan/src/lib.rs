@@ -9,6 +9,7 @@ mod budget;
 mod canonical;
 mod chains;
 mod change;
+mod conflict;
 mod cut;
 mod demand;
 mod draft;
@@ -47,6 +48,7 @@ use std::str::FromStr;
 use macrotick_model::{Duration, Plan, System};
 
 pub use change::{Change, ChangeError, Moved};
+pub use conflict::Conflict;
 pub use cut::RESUMING;
 pub use error::{Answer, Bound, Ended, Kind, PlanError};
 pub use gates::{GateError, Late, LateFrame};
@@ -130,6 +132,18 @@ pub fn plan_within(system: &System, solver: Solver, options: Options) -> Result<
 /// Makes a plan like [`plan_within`], while `watch` follows the search.
 pub fn plan_watched(system: &System, solver: Solver, options: Options, watch: &dyn Watch) -> Result<Plan, PlanError> {
     let clock = options::Clock::start(options, watch);
+    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock, None))
+}
+
+/// Makes a plan like [`plan_watched`] in at most so many trials of the search. A small number bounds it on any machine.
+pub fn plan_in_trials(
+    system: &System,
+    solver: Solver,
+    options: Options,
+    trials: u64,
+    watch: &dyn Watch,
+) -> Result<Plan, PlanError> {
+    let clock = options::Clock::start(options, watch).with_trials(trials);
     gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock, None))
 }
 

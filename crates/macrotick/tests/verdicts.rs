@@ -114,6 +114,23 @@ fn catches_interrupt(line: &str) -> bool {
     mask.is_some_and(|mask| mask & 1 << (2 - 1) != 0)
 }
 
+/// The hint of a refusal is true for `plan` and `check`, and `plan` answers with a plan after it.
+#[test]
+fn the_change_that_a_refusal_names_gives_a_plan() {
+    let text = "system: s\ntasks:\n  - {name: a, period: 20ms, wcet: 5ms, deadline: 8ms}\n  \
+                - {name: b, period: 20ms, wcet: 4ms, deadline: 8ms}\n";
+    let path = file("nearest", text);
+    for verb in ["plan", "check"] {
+        let (code, words) = verdict(verb, &path);
+        assert_eq!(code, Some(1), "{words}");
+        let hint =
+            "= hint: there is a plan with `deadline: 9ms` for task `a` (8ms now), or with `deadline: 9ms` for task `b`";
+        assert!(words.contains(hint), "{words}");
+    }
+    let longer = file("nearest-longer", &text.replace("5ms, deadline: 8ms", "5ms, deadline: 9ms"));
+    assert_eq!(verdict("plan", &longer).0, Some(0));
+}
+
 /// Each with the line and column of the problem, and words of the reason.
 const INFEASIBLE: [(&str, &str, &str, &str); 9] = [
     (
