@@ -107,12 +107,23 @@ pub enum Verb {
     /// Write the manual pages
     #[command(hide = true)]
     Man(ManArgs),
+    /// Write the completions of bash, zsh and fish
+    #[command(hide = true)]
+    Completions(CompletionsArgs),
 }
 
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// The directory for the pages
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The directory for the files
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }

@@ -104,5 +104,6 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Probe(args) => verbs::probe::execute(args),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Man(args) => verbs::man::execute(args),
+        Verb::Completions(args) => verbs::completions::execute(args),
     }
 }

@@ -5,6 +5,7 @@ pub mod apply;
 mod capture;
 pub mod check;
 pub mod compare;
+pub mod completions;
 pub mod doctor;
 pub mod explain;
 pub mod export;
