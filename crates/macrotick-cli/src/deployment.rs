@@ -18,6 +18,9 @@ pub struct ApplyArgs {
     /// Seed of drawn execution times; a change keeps the seed of the first deployment
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Refuse if a deployment or a run is active, instead of changing it
+    #[arg(long)]
+    pub new: bool,
     /// Print the commands that set up this host for the plan, and stop
     #[arg(long)]
     pub dry_run: bool,

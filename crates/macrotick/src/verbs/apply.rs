@@ -18,7 +18,7 @@ use macrotick_cli::ApplyArgs;
 
 /// Changes the running deployment, or else deploys the plan and supervises it.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
-    let running = macrotick_host::present::deployed_plan();
+    let running = macrotick_host::present::deployed_plan().filter(|_| !args.new);
     let whole = plan_beside(&args.input, running.as_ref())?;
     let verdict = macrotick_check::check(&whole);
     if !verdict.is_feasible() {
@@ -31,7 +31,9 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
     if args.dry_run {
         return run::dry_run(&plan, &RunOptions::new(Backend::Kernel));
     }
-    if let Some(changes) = macrotick_node::change(&plan)? {
+    // Without a change, the lock of the deployment refuses a second one.
+    let changed = if args.new { None } else { macrotick_node::change(&plan)? };
+    if let Some(changes) = changed {
         let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
         output::print(macrotick_view::changes(&changes, colour, terminal_width()));
         return Ok(Outcome::Done);
