@@ -23,6 +23,9 @@ pub enum HookVerb {
         /// The directory that podman reads hooks from
         #[arg(long, value_name = "DIR", default_value = macrotick_hook::install::DIRECTORY)]
         directory: PathBuf,
+        /// The absolute path of `macrotick` that podman calls, for a package [default: the path of this program]
+        #[arg(long, value_name = "FILE", value_parser = absolute)]
+        program: Option<PathBuf>,
     },
     /// Add the hook to an OCI configuration (config.json) from standard input, and print it
     Add {
@@ -33,6 +36,16 @@ pub enum HookVerb {
         #[arg(long, value_name = "FILE")]
         rt_lib: Option<PathBuf>,
     },
+}
+
+/// Parses a path that is the same from every directory.
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err("it does not begin with `/`".into())
+    }
 }
 
 fn annotation(text: &str) -> Result<(String, String), String> {

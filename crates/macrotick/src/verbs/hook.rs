@@ -14,7 +14,10 @@ use macrotick_cli::{HookArgs, HookVerb};
 pub fn execute(args: &HookArgs) -> Result<Outcome, CliError> {
     match &args.verb {
         HookVerb::Run => macrotick_hook::admit(std::io::stdin().lock())?,
-        HookVerb::Install { directory } => output::print_line(install::install(&program()?, directory)?.display()),
+        HookVerb::Install { directory, program: other } => {
+            let program = other.clone().map_or_else(program, Ok)?;
+            output::print_line(install::install(&program, directory)?.display());
+        }
         HookVerb::Add { annotations, rt_lib } => add(annotations, rt_lib.as_deref())?,
     }
     Ok(Outcome::Done)
