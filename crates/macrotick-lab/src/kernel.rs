@@ -46,11 +46,13 @@ pub enum Flavor {
     Scx,
     /// [`Flavor::Scx`] with the checks of the debug kernel.
     DebugScx,
+    /// [`Flavor::Engines`] with the devices of virtual machines: for [`package`].
+    Vm,
 }
 
 impl Flavor {
     /// All flavours.
-    pub const ALL: [Flavor; 9] = [
+    pub const ALL: [Flavor; 10] = [
         Flavor::Patched,
         Flavor::Pristine,
         Flavor::Debug,
@@ -60,6 +62,7 @@ impl Flavor {
         Flavor::DebugEngines,
         Flavor::Scx,
         Flavor::DebugScx,
+        Flavor::Vm,
     ];
 
     /// Returns the name for the command line.
@@ -74,6 +77,7 @@ impl Flavor {
             Flavor::DebugEngines => "debug-engines",
             Flavor::Scx => "scx",
             Flavor::DebugScx => "debug-scx",
+            Flavor::Vm => "vm",
         }
     }
 
@@ -86,6 +90,7 @@ impl Flavor {
             Flavor::NonRt => "With Macrotick, without PREEMPT_RT",
             Flavor::Engines => "With Macrotick and the options that systemd and container engines need",
             Flavor::Scx => "With Macrotick and sched_ext",
+            Flavor::Vm => "With Macrotick and the devices of virtual machines",
             Flavor::DebugNonRt | Flavor::DebugEngines | Flavor::DebugScx => {
                 "The same with the checks of the debug kernel"
             }
@@ -109,6 +114,7 @@ impl Flavor {
             Flavor::DebugEngines => "kernel-debug-engines",
             Flavor::Scx => "kernel-scx",
             Flavor::DebugScx => "kernel-debug-scx",
+            Flavor::Vm => "kernel-vm",
         }
     }
 
@@ -124,6 +130,7 @@ impl Flavor {
             Flavor::DebugEngines => "-macrotick-debug-engines",
             Flavor::Scx => "-macrotick-scx",
             Flavor::DebugScx => "-macrotick-debug-scx",
+            Flavor::Vm => "-macrotick-vm",
         }
     }
 
@@ -139,6 +146,7 @@ impl Flavor {
             Flavor::DebugEngines => &["base", "macrotick", "debug", "engines"],
             Flavor::Scx => &["base", "macrotick", "scx"],
             Flavor::DebugScx => &["base", "macrotick", "debug", "scx"],
+            Flavor::Vm => &["base", "macrotick", "engines", "vm"],
         }
     }
 
@@ -220,6 +228,44 @@ pub fn build(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Re
         cache::stamp(&dir.join("stamp"), &key)?;
     }
     describe(&dir, flavor, !fresh)
+}
+
+/// Builds a kernel as a Debian package by the kernel's own `bindeb-pkg`, and returns the package. Only the package of the
+/// image: that of the headers for libc belongs to the distribution.
+pub fn package(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Result<PathBuf, LabError> {
+    for (program, package) in [("dpkg-buildpackage", "dpkg-dev"), ("dh_builddeb", "debhelper")] {
+        command::find(program, package)?;
+    }
+    let kernel = build(layout, flavor, progress)?;
+    let dir = layout.flavor(flavor);
+    let _lock = Lock::take(&dir.join("lock"))?;
+    for old in debian_files(&dir)? {
+        cache::remove(&old)?;
+    }
+    let (release, version) = (kernel.release.split('-').next().expect("not empty"), env!("CARGO_PKG_VERSION"));
+    let mut make = make(&dir)?;
+    make.arg(compiler(layout)).arg("bindeb-pkg").arg("DPKG_FLAGS=--rules-target=binary-image");
+    make.arg("KDEB_SOURCENAME=linux-macrotick").arg(format!("KDEB_PKGVERSION={release}+macrotick{version}-1"));
+    make.arg("KDEB_CHANGELOG_DIST=unstable").env("DEBFULLNAME", "Macrotick developers");
+    make.env("DEBEMAIL", "macrotick@example.org").env("KBUILD_VERBOSE", "0");
+    progress.begin(&format!("package the {} kernel {release}", flavor.name()));
+    let log = dir.join("package.log");
+    let file = File::create(&log).context("create", &log)?;
+    let errors = file.try_clone().context("open", &log)?;
+    let status = make.stdin(Stdio::null()).stdout(file).stderr(errors).status().context("start", Path::new("make"))?;
+    progress.end();
+    let made = debian_files(&dir)?.into_iter().find(|path| path.extension().is_some_and(|kind| kind == "deb"));
+    match (status.success(), made) {
+        (true, Some(package)) => Ok(package),
+        _ => Err(LabError::Build { flavor: flavor.name(), tail: complaints(&log), log }),
+    }
+}
+
+/// Returns the files of earlier packages of a kernel.
+fn debian_files(dir: &Path) -> Result<Vec<PathBuf>, LabError> {
+    let entries = fs::read_dir(dir).context("list", dir)?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(paths.filter(|path| path.to_string_lossy().contains("/linux-image-")).collect())
 }
 
 fn describe(dir: &Path, flavor: Flavor, built: bool) -> Result<Kernel, LabError> {

@@ -55,12 +55,13 @@ mod turns;
 pub mod wire;
 
 pub use console::{Complaint, Finding};
+pub use engines::debian_root;
 pub use error::{Death, LabError};
 pub use frame::GuestStatus;
 pub use guest_files::FileFault;
 pub use image::ImageKind;
 pub use job::{Boot, GuestJob, GuestOutcome};
-pub use kernel::{Flavor, Kernel};
+pub use kernel::{package, Flavor, Kernel};
 pub use layout::Layout;
 pub use paths::PathRequest;
 pub use plan_files::taken_along;

@@ -1,4 +1,4 @@
-//! The lab as a small program: it builds a kernel, or runs one program in a guest. It needs only the lab. Its tests run
+//! The lab as a small program: it builds or packages a kernel, or runs one program in a guest. It needs only the lab. Its tests run
 //! it, and `make` builds kernels with it before the product exists; `macrotick lab` can do more.
 
 use std::io::Write;
@@ -10,6 +10,7 @@ use macrotick_lab::{Flavor, GuestJob, GuestStatus, ImageKind, Lab, LabError, Lay
 const USAGE: &str = "\
 usage: macrotick-lab source
        macrotick-lab kernel FLAVOR
+       macrotick-lab package FLAVOR
        macrotick-lab series [TREE]
        macrotick-lab image engines
        macrotick-lab run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         }
         ["source"] => unpack(),
         ["kernel", name] => flavor(name).map_or_else(usage, build),
+        ["package", name] => flavor(name).map_or_else(usage, package),
         ["series"] => series(None),
         ["series", tree] if macrotick_lab::series::is_tree(tree) => series(Some(tree)),
         ["image", "engines"] => image(),
@@ -63,6 +65,12 @@ fn build(flavor: Flavor) -> Result<ExitCode, LabError> {
     let kernel = Lab::new()?.build_kernel(flavor, &mut Terminal::new())?;
     let state = if kernel.built { "built" } else { "up to date" };
     eprintln!("Linux {} is {state}: {}", kernel.release, kernel.image.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds a kernel as a Debian package.
+fn package(flavor: Flavor) -> Result<ExitCode, LabError> {
+    println!("{}", macrotick_lab::package(&Layout::find()?, flavor, &mut Terminal::new())?.display());
     Ok(ExitCode::SUCCESS)
 }
 

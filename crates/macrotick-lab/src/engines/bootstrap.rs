@@ -57,15 +57,28 @@ pub fn debian(dir: &Path, progress: &mut dyn Progress) -> Result<PathBuf, LabErr
     Ok(path)
 }
 
+/// Makes the smallest Debian of a suite that a machine has, with further packages, in a directory: for tests of packages.
+/// Needs root, because the files have the owners of an installation.
+pub fn debian_root(directory: &Path, suite: &str, packages: &[&str]) -> Result<(), LabError> {
+    let mut command = mmdebstrap("minbase", packages)?;
+    command.arg("--mode=root").arg(suite).arg(directory).args(sources(&own_suite()?, suite)?);
+    command::output(&mut command).map(drop)
+}
+
 /// Returns the bootstrap's command; mmdebstrap runs as root, or in a user namespace.
 fn bootstrap(suite: &str, sources: &[String], tar: &Path) -> Result<Command, LabError> {
-    let mut command = Command::new(command::find("mmdebstrap", "mmdebstrap")?);
-    command.env("SOURCE_DATE_EPOCH", EPOCH).args(["--quiet", "--variant=essential"]);
-    command.arg(format!("--include={}", PACKAGES.join(",")));
-    command.arg("--aptopt=Apt::Install-Recommends \"false\"");
+    let mut command = mmdebstrap("essential", &PACKAGES)?;
     command.arg(format!("--customize-hook=cd \"$1\" && rm -rf {}", LEFT_OUT.join(" ")));
-    command.args(proxies()?.lines().map(|line| format!("--aptopt={line}")));
     command.arg(suite).arg(tar).args(sources);
+    Ok(command)
+}
+
+fn mmdebstrap(variant: &str, packages: &[&str]) -> Result<Command, LabError> {
+    let mut command = Command::new(command::find("mmdebstrap", "mmdebstrap")?);
+    command.env("SOURCE_DATE_EPOCH", EPOCH).arg("--quiet").arg(format!("--variant={variant}"));
+    command.arg(format!("--include={}", packages.join(",")));
+    command.arg("--aptopt=Apt::Install-Recommends \"false\"");
+    command.args(proxies()?.lines().map(|line| format!("--aptopt={line}")));
     Ok(command)
 }
 

@@ -20,6 +20,8 @@ use crate::layout::Layout;
 use crate::libraries;
 use crate::progress::Progress;
 
+pub use bootstrap::debian_root;
+
 /// The first program: it gives systemd a root from which container engines can pivot.
 const INIT: &str = include_str!("init.sh");
 /// The agent as a service of systemd.
