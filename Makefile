@@ -10,7 +10,7 @@ KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt k
 # The kernel that make test-full does not need.
 OTHERS := kernel-debug-engines
 
-.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man docs lint publish lint-results clean
+.PHONY: help setup setup-packages demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man deb deb-kernel docs lint publish lint-results clean
 
 help:
 	@echo "make demo             run examples/robot-arm.yaml in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -23,6 +23,8 @@ help:
 	@echo "make kernel-series    build every patch of the series that kernel/apply emits"
 	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
+	@echo "make deb              the Debian packages macrotick and libmacrotick-dev, in build/deb, and Lintian's verdict"
+	@echo "make deb-kernel       Debian packages of the patched kernel for a virtual machine, in build/kernel-vm"
 	@echo "make docs             the documentation as a web page, in build/docs"
 	@echo "make lint             format, clippy, checkpatch, and the English of pages, comments and messages"
 	@echo "make publish          all benches on the present commit, and their pages in docs/results (hours; can be repeated)"
@@ -58,6 +60,16 @@ tasks: setup
 
 man: product
 	@$(MACROTICK) man build/man
+
+setup-packages:
+	@./setup packages
+
+deb: setup-packages
+	packaging/deb
+	lintian --fail-on error --allow-root build/deb/*.changes
+
+deb-kernel: setup-packages
+	@$(LAB) package vm
 
 docs: setup
 	@site/build

@@ -35,8 +35,10 @@ test-planner: setup
 	$(SLOW) -p macrotick-check --test anything -- --ignored full_
 test-series: setup
 	$(SLOW) -p macrotick-lab --test series -- --ignored full_
+test-packages: setup-packages kernel-engines
+	$(SLOW) -p macrotick --test packages -- --ignored full_
 
 SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
 	test-timers test-machines test-network test-lab test-containers test-benches \
-	test-planner test-series
+	test-planner test-series test-packages
 .PHONY: $(SUITES)

@@ -45,6 +45,7 @@ fn slow_tests() -> Vec<(&'static str, String)> {
         ("macrotick-net-tests/lab", "tests/net/tests/lab.rs"),
         ("macrotick/lab", "crates/macrotick/tests/lab.rs"),
         ("macrotick/containers", "crates/macrotick/tests/containers.rs"),
+        ("macrotick/packages", "crates/macrotick/tests/packages.rs"),
         ("macrotick/tutorials", "crates/macrotick/tests/tutorials.rs"),
         ("macrotick-bench/benches", "crates/macrotick-bench/tests/benches.rs"),
         ("macrotick-check/anything", "crates/macrotick-check/tests/anything.rs"),

@@ -167,3 +167,15 @@ fn linters_are_installed_once_and_again_for_another_version() {
     assert!(machine.set_up_linters().status.success());
     assert_eq!(machine.log(), log);
 }
+
+#[test]
+fn tools_for_packages_are_installed_for_packages_only() {
+    let machine = Machine::new("packages");
+    machine.pretend("dpkg-query", "case $* in *debhelper*|*lintian*) exit 1;; esac; echo installed");
+    machine.pretend("apt-get", r#"echo "apt-get $*" >>"$HERE/log""#);
+    assert!(machine.set_up().status.success());
+    assert_eq!(machine.log(), "");
+    assert!(machine.run(&["packages"]).status.success());
+    let log = machine.log();
+    assert!(log.ends_with("install --yes --no-install-recommends debhelper lintian\n"), "{log}");
+}
