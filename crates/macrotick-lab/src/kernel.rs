@@ -471,6 +471,19 @@ mod tests {
         fs::remove_dir_all(&dir).unwrap();
     }
 
+    /// The package has devices; no kernel that is measured has them.
+    #[test]
+    fn only_the_kernel_for_packages_has_devices_and_mitigations() {
+        let layout = Layout::find().unwrap();
+        for flavor in Flavor::ALL {
+            let request = request(&layout, flavor).unwrap();
+            for option in ["CONFIG_PCI", "CONFIG_VIRTIO_BLK", "CONFIG_CPU_MITIGATIONS"] {
+                let is_on = config::value(&request, option).as_deref() == Some("y");
+                assert_eq!(is_on, flavor == Flavor::Vm, "{option} of {}", flavor.name());
+            }
+        }
+    }
+
     #[test]
     fn flavours_have_distinct_names_directories_and_versions() {
         for (index, flavor) in Flavor::ALL.into_iter().enumerate() {
