@@ -16,10 +16,10 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use macrotick_cli::{Cli, Verb};
 use macrotick_report::output;
 
 use crate::error::CliError;
-use macrotick_cli::{Cli, Verb};
 
 /// The result of a verb that ran to its end.
 pub enum Outcome {

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use macrotick_admit::{Answer, Base};
+use macrotick_cli::AdmitArgs;
 use macrotick_model::{Container, Duration, Plan};
 use macrotick_plan::Options;
 use macrotick_report::output;
@@ -12,7 +13,6 @@ use crate::error::CliError;
 use crate::input::is_plan;
 use crate::search::Search;
 use crate::Outcome;
-use macrotick_cli::AdmitArgs;
 
 /// Answers for containers; each answer counts the containers before it that were admitted.
 pub fn execute(args: &AdmitArgs) -> Result<Outcome, CliError> {

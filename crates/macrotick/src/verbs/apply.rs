@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use macrotick_cli::ApplyArgs;
 use macrotick_model::{Backend, Load, Plan, Program, Workload};
 use macrotick_node::{Event, RunOptions};
 use macrotick_report::output;
@@ -14,7 +15,6 @@ use crate::error::CliError;
 use crate::input::{part_of, plan_beside};
 use crate::service;
 use crate::Outcome;
-use macrotick_cli::ApplyArgs;
 
 /// Changes the running deployment, or else deploys the plan and supervises it.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use macrotick_check::network::capture::{Capture, CaptureVerdict, Fit, PlannedPort, Settings};
+use macrotick_cli::{CaptureArgs, Epoch};
 use macrotick_host::{clock, network};
 use macrotick_model::files::FileError;
 use macrotick_model::{Clock, Duration, Instant, Interface, Plan};
@@ -11,7 +12,6 @@ use serde::Serialize;
 
 use crate::error::CliError;
 use crate::Outcome;
-use macrotick_cli::{CaptureArgs, Epoch};
 
 /// Judges the frames of a capture against the gates of a plan.
 pub fn judge(plan: &Plan, path: &Path, args: &CaptureArgs, json: bool) -> Result<Outcome, CliError> {

@@ -1,5 +1,6 @@
 //! `macrotick check`
 
+use macrotick_cli::CheckArgs;
 use macrotick_report::output;
 
 use crate::error::CliError;
@@ -8,7 +9,6 @@ use crate::input::{description_from, plan_from};
 use crate::verbs::capture;
 use crate::verbs::plan::{draw, period_advice};
 use crate::Outcome;
-use macrotick_cli::CheckArgs;
 
 /// Judges a plan, or a capture against it.
 pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {

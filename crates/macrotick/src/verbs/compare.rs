@@ -3,13 +3,13 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use macrotick_cli::CompareArgs;
 use macrotick_report::{check_comparable, compare_labelled, output, write_text, Report};
 
 use super::report::terminal_width;
 use crate::error::CliError;
 use crate::results::Results;
 use crate::Outcome;
-use macrotick_cli::CompareArgs;
 
 /// Compares the results of several runs, in the terminal and in one HTML file.
 pub fn execute(args: &CompareArgs) -> Result<Outcome, CliError> {

@@ -2,13 +2,12 @@
 
 use clap::{Command, CommandFactory};
 use clap_complete::{generate_to, Shell};
-
-use super::create;
+use macrotick_cli::{Cli, CompletionsArgs};
 use macrotick_report::output;
 
+use super::create;
 use crate::error::CliError;
 use crate::Outcome;
-use macrotick_cli::{Cli, CompletionsArgs};
 
 /// The name of the program, and of the completions that shells look for.
 const PROGRAM: &str = "macrotick";

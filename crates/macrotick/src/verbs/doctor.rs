@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use macrotick_cli::DoctorArgs;
 use macrotick_doctor::mend::Mended;
 use macrotick_doctor::{capture, examine, mend, Examination, Host, Needs, Verdict};
 use macrotick_model::{Backend, System};
@@ -13,7 +14,6 @@ use serde::Serialize;
 use crate::error::CliError;
 use crate::files::Files;
 use crate::Outcome;
-use macrotick_cli::DoctorArgs;
 
 /// Examines a host, captures it, mends it, or undoes that.
 pub fn execute(args: &DoctorArgs) -> Result<Outcome, CliError> {

@@ -1,11 +1,11 @@
 //! `macrotick explain`: the meaning of a key of a description.
 
+use macrotick_cli::ExplainArgs;
 use macrotick_model::keys;
 use macrotick_report::output;
 
 use crate::error::CliError;
 use crate::Outcome;
-use macrotick_cli::ExplainArgs;
 
 /// Prints it for each place of the key.
 pub fn execute(args: &ExplainArgs) -> Result<Outcome, CliError> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration as WallTime, Instant};
 
+use macrotick_cli::{ExportArgs, ExportTool, OutputArgs};
 use macrotick_exchange::rt_app;
 use macrotick_report::output;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -15,7 +16,6 @@ use crate::error::CliError;
 use crate::files::Files;
 use crate::input::description_from;
 use crate::Outcome;
-use macrotick_cli::{ExportArgs, ExportTool, OutputArgs};
 
 /// Exports a description or the counters.
 pub fn execute(args: &ExportArgs) -> Result<Outcome, CliError> {

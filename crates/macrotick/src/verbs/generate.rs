@@ -1,12 +1,12 @@
 //! `macrotick generate`
 
+use macrotick_cli::GenerateArgs;
 use macrotick_generate::{drawn, Jitter, Recipe, Size};
 use macrotick_report::{output, write_text};
 
 use crate::error::CliError;
 use crate::files::Files;
 use crate::Outcome;
-use macrotick_cli::GenerateArgs;
 
 /// Writes a random system.
 pub fn execute(args: &GenerateArgs) -> Result<Outcome, CliError> {

@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use macrotick_cli::{HookArgs, HookVerb};
 use macrotick_hook::{install, preload};
 use macrotick_report::output;
 
 use crate::error::CliError;
 use crate::Outcome;
-use macrotick_cli::{HookArgs, HookVerb};
 
 /// Admits a container, or installs the hook.
 pub fn execute(args: &HookArgs) -> Result<Outcome, CliError> {

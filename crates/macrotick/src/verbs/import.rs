@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use macrotick_cli::{ImportArgs, ImportTool};
 use macrotick_exchange::{ctu_iig, rt_app, ImportError, MAX_BYTES};
 use macrotick_model::files::FileError;
 use macrotick_model::{whole, System};
@@ -12,7 +13,6 @@ use macrotick_report::output;
 use crate::error::CliError;
 use crate::files::Files;
 use crate::Outcome;
-use macrotick_cli::{ImportArgs, ImportTool};
 
 /// Reads a file of another tool, and writes its system. Remarks go to standard error.
 pub fn execute(args: &ImportArgs) -> Result<Outcome, CliError> {

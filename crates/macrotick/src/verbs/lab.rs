@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use macrotick_cli::{LabArgs, LabVerb};
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{taken_along, Flavor, GuestJob, Lab, LabError};
 use macrotick_report::output;
 
 use crate::error::CliError;
 use crate::Outcome;
-use macrotick_cli::{LabArgs, LabVerb};
 
 /// Builds a kernel or runs a command in the lab.
 pub fn execute(args: &LabArgs) -> Result<Outcome, CliError> {

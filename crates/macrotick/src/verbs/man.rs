@@ -6,13 +6,13 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use clap_mangen::roff::{bold, roman, Roff};
 use clap_mangen::Man;
+use macrotick_cli::{Cli, ManArgs, EXIT_CODES};
 
 use super::create;
 use macrotick_report::output;
 
 use crate::error::CliError;
 use crate::Outcome;
-use macrotick_cli::{Cli, ManArgs, EXIT_CODES};
 
 /// The section of user commands.
 const SECTION: &str = "1";

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use macrotick_cli::{DispatchArgs, ObserveArgs};
 use macrotick_model::{Duration, Plan};
 use macrotick_node::RunOptions;
 use macrotick_report::output;
@@ -11,7 +12,6 @@ use crate::files::Files;
 use crate::input::part_of;
 use crate::progress::RunBar;
 use crate::Outcome;
-use macrotick_cli::{DispatchArgs, ObserveArgs};
 
 /// Runs a plan on this host, unless the judge refuses it, and writes the raw records.
 pub fn execute(args: &ObserveArgs) -> Result<Outcome, CliError> {

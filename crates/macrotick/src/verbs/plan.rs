@@ -3,6 +3,7 @@
 use macrotick_admit::{planned, planned_from};
 use macrotick_analysis::servers::{self, Host};
 use macrotick_check::Verdict;
+use macrotick_cli::{PictureArgs, PlanArgs};
 use macrotick_model::timeline::{outline, timeline};
 use macrotick_model::{Duration, Plan, Window};
 use macrotick_plan::{network_advice, Moved, Solver, RESUMING};
@@ -15,7 +16,6 @@ use crate::input::{description_from, former_plan};
 use crate::search::Search;
 use crate::summary::{moved, served, summary, Served};
 use crate::Outcome;
-use macrotick_cli::{PictureArgs, PlanArgs};
 
 /// Plans a description. The judge decides whether the plan is feasible.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use macrotick_cli::{ProbeArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
 use macrotick_probe::{ProbeError, Sample, Served, Stop};
 use macrotick_report::table::Table;
 use macrotick_report::{output, write_text};
@@ -11,7 +12,6 @@ use crate::error::CliError;
 use crate::files::Files;
 use crate::verbs::report::terminal_width;
 use crate::Outcome;
-use macrotick_cli::{ProbeArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
 
 /// Measures a network path, or answers those that measure it.
 pub fn execute(args: &ProbeArgs) -> Result<Outcome, CliError> {

@@ -3,13 +3,13 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use macrotick_cli::ReportArgs;
 use macrotick_model::Observation;
 use macrotick_report::{output, write_text, Report};
 
 use crate::error::CliError;
 use crate::results::{self, process_names};
 use crate::Outcome;
-use macrotick_cli::ReportArgs;
 
 /// Judges an observation.
 pub fn execute(args: &ReportArgs) -> Result<Outcome, CliError> {

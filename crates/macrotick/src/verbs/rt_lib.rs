@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use macrotick_cli::RtLibArgs;
 use macrotick_model::whole;
 use macrotick_report::output;
 
 use crate::error::CliError;
 use crate::verbs::create;
 use crate::Outcome;
-use macrotick_cli::RtLibArgs;
 
 /// `bindings/macrotick-rt.c`, compiled.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libmacrotick-rt.so"));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use macrotick_cli::{LabOptions, RunArgs};
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{GuestJob, Lab};
 use macrotick_model::{Backend, Observation, Plan, ProcessOutput};
@@ -15,7 +16,6 @@ use crate::progress::RunBar;
 use crate::verbs::plan::period_advice;
 use crate::verbs::{create, observe, tell_verdict};
 use crate::Outcome;
-use macrotick_cli::{LabOptions, RunArgs};
 
 /// Plans, deploys, runs, observes and reports.
 pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {

@@ -2,12 +2,12 @@
 
 use std::io::IsTerminal;
 
+use macrotick_cli::StatusArgs;
 use macrotick_report::output;
 
 use super::report::terminal_width;
 use crate::error::CliError;
 use crate::Outcome;
-use macrotick_cli::StatusArgs;
 
 /// Shows the deployment of this host.
 pub fn execute(args: &StatusArgs) -> Result<Outcome, CliError> {

@@ -3,11 +3,11 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration as WallTime;
 
+use macrotick_cli::TopArgs;
 use macrotick_host::budgets;
 
 use crate::error::CliError;
 use crate::Outcome;
-use macrotick_cli::TopArgs;
 
 /// Watches the deployment of this host.
 pub fn execute(args: &TopArgs) -> Result<Outcome, CliError> {
