@@ -142,6 +142,7 @@ section gone; processes goes
 section again; macrotick apply /tmp/b.yaml; echo "status $?"
 section refused
 for name in infeasible missing dying elsewhere; do macrotick apply /tmp/$name.yaml 2>&1; echo "status $?"; done
+macrotick apply --new /tmp/a.yaml 2>&1; echo "status $?"
 section still; macrotick status --json
 section table; macrotick status; echo "status $?"
 section stop; macrotick stop; echo "status $?"
@@ -180,8 +181,13 @@ fn a_deployment_is_changed_without_a_miss_and_stopped_without_a_trace() {
 
     assert!(told.section("again").starts_with("b: nothing changes\n"), "{}", told.all);
     let refused: Vec<&str> = told.section("refused").lines().filter(|line| line.starts_with("status ")).collect();
-    assert_eq!(refused, ["status 1", "status 3", "status 3", "status 2"], "{}", told.all);
-    for text in ["`/no/such` of `x` was not found", "`x` ended before", "network namespaces are made at the start"] {
+    assert_eq!(refused, ["status 1", "status 3", "status 3", "status 2", "status 3"], "{}", told.all);
+    for text in [
+        "`/no/such` of `x` was not found",
+        "`x` ended before",
+        "network namespaces are made at the start",
+        "another run or deployment is active",
+    ] {
         assert!(told.section("refused").contains(text), "no `{text}`\n{}", told.all);
     }
     assert_eq!((names(&still), &still["table"]["epoch_ns"]), (names(&after), &after["table"]["epoch_ns"]));

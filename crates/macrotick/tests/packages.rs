@@ -414,6 +414,11 @@ fn full_packages_leave_a_host_as_they_found_it() {
         assert_eq!(changes.len(), 1, "{directory:?}");
         done(Command::new("lintian").args(["--fail-on", "error", "--allow-root"]).args(&changes));
     }
+    let again = folder.join("again");
+    done(Command::new(repository("packaging/deb")).arg(&again));
+    for (one, other) in packages_in(&directories[0]).iter().zip(packages_in(&again)) {
+        assert!(fs::read(one).unwrap() == fs::read(&other).unwrap(), "{} is not reproducible", one.display());
+    }
     let root = folder.join("root");
     macrotick_lab::debian_root(&root, "trixie", &["systemd", "udev"]).unwrap_or_else(|error| panic!("{error}"));
     let before = snapshot(&root);
