@@ -6,7 +6,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
 BENCH := cargo run --quiet --release -p macrotick-bench --bin macrotick-bench --
 MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
-KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines kernel-scx kernel-debug-scx
+KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines kernel-scx kernel-debug-scx kernel-net
 # The kernel that make test-full does not need.
 OTHERS := kernel-debug-engines
 
@@ -19,7 +19,8 @@ help:
 	@echo "                      $(wordlist 5,99,$(SUITES))"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt,"
-	@echo "                      kernel-debug-nonrt, kernel-scx, kernel-debug-scx, kernel-engines, kernel-debug-engines)"
+	@echo "                      kernel-debug-nonrt, kernel-scx, kernel-debug-scx, kernel-engines, kernel-debug-engines,"
+	@echo "                      kernel-net)"
 	@echo "make kernel-series    build every patch of the series that kernel/apply emits"
 	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
@@ -82,7 +83,7 @@ lint:
 	prose/lint
 
 # A publication goes on where it was interrupted: it skips the pages that the present commit has made.
-publish: kernel kernel-pristine kernel-engines product
+publish: kernel kernel-pristine kernel-engines kernel-net product
 	cargo build --release -p macrotick-bench
 	$(BENCH) --all --publish
 	MACROTICK_BLESS=1 cargo test --release -p macrotick-bench --test figures

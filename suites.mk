@@ -29,7 +29,9 @@ test-lab: kernel kernel-pristine
 	$(SLOW) -p macrotick --test lab -- --ignored full_
 test-containers: kernel-engines
 	$(SLOW) -p macrotick --test containers --test tutorials -- --ignored full_
-test-benches: kernel kernel-pristine kernel-engines product
+test-cards: kernel-net
+	$(SLOW) -p macrotick-lab --test lab -- --ignored full_
+test-benches: kernel kernel-pristine kernel-engines kernel-net product
 	$(SLOW) -p macrotick-bench --test benches -- --ignored full_
 test-planner: setup
 	$(SLOW) -p macrotick-check --test anything -- --ignored full_
@@ -39,6 +41,6 @@ test-packages: setup-packages kernel-engines
 	$(SLOW) -p macrotick --test packages -- --ignored full_
 
 SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
-	test-timers test-machines test-network test-lab test-containers test-benches \
+	test-timers test-machines test-network test-lab test-containers test-cards test-benches \
 	test-planner test-series test-packages
 .PHONY: $(SUITES)

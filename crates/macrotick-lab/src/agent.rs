@@ -56,6 +56,10 @@ fn serve(channel: &mut File) -> Result<(), String> {
     for (path, content) in &job.files {
         install(Path::new(path), content).map_err(|error| format!("cannot write {path}: {error}"))?;
     }
+    for cpu in &job.offline {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+        fs::write(&path, "0").map_err(|error| format!("cannot take a CPU offline: {path}: {error}"))?;
+    }
     let (status, forwarder) = run(&job, channel)?;
     end_others();
     if let Some(forwarder) = forwarder {

@@ -92,6 +92,12 @@ pub enum LabError {
     /// The job is not valid.
     #[error("the job is not valid: {0}")]
     Job(String),
+    /// The installed QEMU has no network card of the model that the job asks for.
+    #[error("the installed QEMU has no network card of the model {model}: install a newer QEMU")]
+    NoNic {
+        /// The model.
+        model: &'static str,
+    },
     /// The guest was still running at its limit of wall time, and was stopped.
     #[error(
         "the guest was stopped after {limit} of wall time (files: {}); its console ended with:\n{tail}",

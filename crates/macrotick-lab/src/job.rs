@@ -14,6 +14,7 @@ use crate::error::LabError;
 use crate::frame::GuestStatus;
 use crate::image::ImageKind;
 use crate::kernel::Flavor;
+use crate::nics::Nics;
 use crate::paths::PathRequest;
 
 /// The kernel that a guest boots.
@@ -53,6 +54,8 @@ pub struct GuestJob {
     pub shift: u32,
     /// Memory in MiB.
     pub memory_mib: u32,
+    /// Network cards. They need a kernel with their drivers: [`Flavor::Net`].
+    pub nics: Option<Nics>,
     /// Further words for the kernel's command line.
     pub kernel_args: Vec<String>,
     /// Paths through the kernel to record; with one virtual CPU only.
@@ -85,6 +88,7 @@ impl GuestJob {
             cpus: 1,
             shift: 0,
             memory_mib,
+            nics: None,
             kernel_args: Vec::new(),
             paths: None,
             wall_limit: Duration::from_secs(600),
@@ -111,11 +115,20 @@ impl GuestJob {
             Some(format!("a shift of {}: 0 to 10 are possible", self.shift))
         } else if self.memory_mib < 128 {
             Some(format!("{} MiB of memory: at least 128 are needed", self.memory_mib))
+        } else if self.nics.is_some() && matches!(self.boot, Boot::Flavor(flavor) if flavor != Flavor::Net) {
+            Some("network cards: only the kernel `net` has their drivers".to_owned())
+        } else if let Some(problem) = self.nics.and_then(|nics| nics.problem()) {
+            Some(problem)
         } else {
             let paths = self.files.iter().map(|(path, _)| path).chain(&self.collect);
             paths.filter(|path| !path.starts_with('/')).map(|path| format!("{path} is not an absolute path")).next()
         };
         problem.map_or(Ok(()), |problem| Err(LabError::Job(problem)))
+    }
+
+    /// Returns the CPUs of the machine at its boot. The drivers of network cards count them.
+    pub(crate) fn cpus_at_boot(&self) -> u32 {
+        self.nics.map_or(self.cpus, |nics| nics.queues.max(self.cpus))
     }
 
     /// Returns the part of the job that the agent needs.
@@ -126,6 +139,7 @@ impl GuestJob {
             files: self.files.clone(),
             collect: self.collect.clone(),
             live: self.live,
+            offline: (self.cpus..self.cpus_at_boot()).collect(),
         }
     }
 }
@@ -171,6 +185,8 @@ pub(crate) struct Document {
     pub files: Vec<(String, Vec<u8>)>,
     pub collect: Vec<String>,
     pub live: bool,
+    /// The CPUs to take offline before the program starts.
+    pub offline: Vec<u32>,
 }
 
 /// The document's head in JSON; the files' contents follow it.
@@ -181,6 +197,8 @@ struct Head {
     files: Vec<(String, usize)>,
     collect: Vec<String>,
     live: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    offline: Vec<u32>,
 }
 
 impl Document {
@@ -189,7 +207,7 @@ impl Document {
     pub fn encode(&self) -> Vec<u8> {
         let files = self.files.iter().map(|(path, content)| (path.clone(), content.len())).collect();
         let (argv, env, collect) = (self.argv.clone(), self.env.clone(), self.collect.clone());
-        let head = Head { argv, env, files, collect, live: self.live };
+        let head = Head { argv, env, files, collect, live: self.live, offline: self.offline.clone() };
         let head = serde_json::to_vec(&head).expect("a job is always JSON");
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
         let contents = self.files.iter().map(|(_, content)| content.as_slice());
@@ -213,13 +231,17 @@ impl Document {
             files.push((path, content.to_vec()));
             rest = after;
         }
-        Ok(Document { argv: head.argv, env: head.env, files, collect: head.collect, live: head.live })
+        let Head { argv, env, collect, live, offline, .. } = head;
+        Ok(Document { argv, env, files, collect, live, offline })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nics::NicModel;
+
+    const NICS: Nics = Nics { model: NicModel::Vmxnet3, count: 3, queues: 4 };
 
     fn job() -> GuestJob {
         let mut job = GuestJob::new(Flavor::Patched, ["/bin/echo", "x"]);
@@ -257,5 +279,21 @@ mod tests {
         assert!(refused(|job| job.memory_mib = 64));
         assert!(refused(|job| job.collect.push("relative".into())));
         assert!(refused(|job| job.files.push(("relative".into(), Vec::new()))));
+        assert!(refused(|job| job.nics = Some(NICS)), "the patched kernel has no driver");
+        let with = |nics| GuestJob { nics: Some(nics), ..GuestJob::new(Flavor::Net, ["/bin/echo"]) };
+        assert!(with(NICS).validate().is_ok());
+        for wrong in [Nics { count: 0, ..NICS }, Nics { count: 9, ..NICS }, Nics { queues: 0, ..NICS }] {
+            assert!(matches!(with(wrong).validate(), Err(LabError::Job(_))), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_cpus_that_only_the_cards_need_go_offline() {
+        let mut job = GuestJob { nics: Some(NICS), ..GuestJob::new(Flavor::Net, ["/bin/echo"]) };
+        assert_eq!((job.cpus_at_boot(), job.document().offline), (4, vec![1, 2, 3]));
+        job.cpus = 6;
+        assert_eq!((job.cpus_at_boot(), job.document().offline), (6, vec![]));
+        let document = GuestJob { cpus: 2, ..job }.document();
+        assert_eq!(Document::decode(&document.encode()), Ok(document));
     }
 }

@@ -46,13 +46,15 @@ pub enum Flavor {
     Scx,
     /// [`Flavor::Scx`] with the checks of the debug kernel.
     DebugScx,
+    /// Patched, with network cards and the express path.
+    Net,
     /// [`Flavor::Engines`] with the devices of virtual machines: for [`package`].
     Vm,
 }
 
 impl Flavor {
     /// All flavours.
-    pub const ALL: [Flavor; 10] = [
+    pub const ALL: [Flavor; 11] = [
         Flavor::Patched,
         Flavor::Pristine,
         Flavor::Debug,
@@ -62,6 +64,7 @@ impl Flavor {
         Flavor::DebugEngines,
         Flavor::Scx,
         Flavor::DebugScx,
+        Flavor::Net,
         Flavor::Vm,
     ];
 
@@ -77,6 +80,7 @@ impl Flavor {
             Flavor::DebugEngines => "debug-engines",
             Flavor::Scx => "scx",
             Flavor::DebugScx => "debug-scx",
+            Flavor::Net => "net",
             Flavor::Vm => "vm",
         }
     }
@@ -90,6 +94,7 @@ impl Flavor {
             Flavor::NonRt => "With Macrotick, without PREEMPT_RT",
             Flavor::Engines => "With Macrotick and the options that systemd and container engines need",
             Flavor::Scx => "With Macrotick and sched_ext",
+            Flavor::Net => "With Macrotick, network cards and AF_XDP",
             Flavor::Vm => "With Macrotick and the devices of virtual machines",
             Flavor::DebugNonRt | Flavor::DebugEngines | Flavor::DebugScx => {
                 "The same with the checks of the debug kernel"
@@ -114,6 +119,7 @@ impl Flavor {
             Flavor::DebugEngines => "kernel-debug-engines",
             Flavor::Scx => "kernel-scx",
             Flavor::DebugScx => "kernel-debug-scx",
+            Flavor::Net => "kernel-net",
             Flavor::Vm => "kernel-vm",
         }
     }
@@ -130,6 +136,7 @@ impl Flavor {
             Flavor::DebugEngines => "-macrotick-debug-engines",
             Flavor::Scx => "-macrotick-scx",
             Flavor::DebugScx => "-macrotick-debug-scx",
+            Flavor::Net => "-macrotick-net",
             Flavor::Vm => "-macrotick-vm",
         }
     }
@@ -146,6 +153,7 @@ impl Flavor {
             Flavor::DebugEngines => &["base", "macrotick", "debug", "engines"],
             Flavor::Scx => &["base", "macrotick", "scx"],
             Flavor::DebugScx => &["base", "macrotick", "debug", "scx"],
+            Flavor::Net => &["base", "macrotick", "net"],
             Flavor::Vm => &["base", "macrotick", "engines", "vm"],
         }
     }
@@ -471,7 +479,7 @@ mod tests {
         fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// The package has devices; no kernel that is measured has them.
+    /// The package has devices, and the kernel for network cards has PCI.
     #[test]
     fn only_the_kernel_for_packages_has_devices_and_mitigations() {
         let layout = Layout::find().unwrap();
@@ -479,7 +487,8 @@ mod tests {
             let request = request(&layout, flavor).unwrap();
             for option in ["CONFIG_PCI", "CONFIG_VIRTIO_BLK", "CONFIG_CPU_MITIGATIONS"] {
                 let is_on = config::value(&request, option).as_deref() == Some("y");
-                assert_eq!(is_on, flavor == Flavor::Vm, "{option} of {}", flavor.name());
+                let has_cards = flavor == Flavor::Net && option == "CONFIG_PCI";
+                assert_eq!(is_on, flavor == Flavor::Vm || has_cards, "{option} of {}", flavor.name());
             }
         }
     }

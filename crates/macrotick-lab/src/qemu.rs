@@ -12,6 +12,7 @@ use crate::command;
 use crate::error::{Context, LabError};
 use crate::fwcfg;
 use crate::image::ImageKind;
+use crate::nics::Nics;
 use crate::turns;
 
 /// The kernel's command line. Without any one of these words, runs differ (`docs/explanation/lab.md` has the reasons).
@@ -45,6 +46,8 @@ pub struct Machine {
     pub shift: u32,
     /// Memory in MiB.
     pub memory_mib: u32,
+    /// Network cards.
+    pub nics: Option<Nics>,
     /// Further words for the kernel's command line.
     pub kernel_args: Vec<String>,
     /// The library of [`turns`].
@@ -110,6 +113,7 @@ impl Machine {
         .flatten()
         .chain(["-nodefaults", "-display", "none", "-no-reboot"])
         .map(str::to_owned)
+        .chain(self.nics.iter().flat_map(Nics::arguments))
         .collect()
     }
 
@@ -187,6 +191,7 @@ mod tests {
             cpus: 2,
             shift: 2,
             memory_mib: 256,
+            nics: None,
             kernel_args: vec!["isolcpus=1".into()],
             turns: "turns.so".into(),
         };

@@ -133,15 +133,17 @@ impl Lab {
     /// Returns the machine that a job needs, with kernel and image built.
     fn machine(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<Machine, LabError> {
         job.validate()?;
+        job.nics.map_or(Ok(()), |nics| nics.check())?;
         let kernel = match &job.boot {
             Boot::Flavor(flavor) => self.build_kernel(*flavor, progress)?.image,
             Boot::Image(path) => path.clone(),
         };
-        let (cpus, shift, memory_mib) = (job.cpus, job.shift, job.memory_mib);
+        let (cpus, shift, memory_mib) = (job.cpus_at_boot(), job.shift, job.memory_mib);
         let initrd = self.build_image(job.image, progress)?.path;
         let kernel_args = job.kernel_args.clone();
         let turns = turns::build(&self.layout)?;
-        Ok(Machine { kernel, kind: job.image, initrd, cpus, shift, memory_mib, kernel_args, turns })
+        let (kind, nics) = (job.image, job.nics);
+        Ok(Machine { kernel, kind, initrd, cpus, shift, memory_mib, nics, kernel_args, turns })
     }
 
     /// Returns the guest for a job, booted as far as possible without the job.

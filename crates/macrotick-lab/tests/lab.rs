@@ -4,7 +4,8 @@ use std::process::Command;
 
 use macrotick_lab::progress::{Progress, Quiet};
 use macrotick_lab::{
-    Complaint, Death, Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, LabError, Layout, PathRequest, Symbols,
+    Complaint, Death, Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, LabError, Layout, NicModel, Nics, PathRequest,
+    Symbols,
 };
 use macrotick_model::Duration;
 
@@ -221,4 +222,40 @@ fn a_complaint_on_the_console_fails_a_job_that_succeeded() {
     let mut allowed = shell(&format!("dmesg -n 8; {complain}"));
     allowed.allow_complaints = true;
     assert_eq!(run(&allowed).unwrap().complaints.len(), 1);
+}
+
+/// Three namespaces with a card each send pings around, and the guest has one CPU and four queues per card.
+#[test]
+#[ignore = "needs the lab and the kernel net"]
+fn full_cards_on_one_hub_reach_each_other_and_two_runs_are_the_same() {
+    const SCRIPT: &str = r#"set -e
+        for n in 0 1 2; do
+            /sbin/ip netns add n$n; /sbin/ip link set eth$n netns n$n
+            /sbin/ip -n n$n addr add 10.0.0.$((n + 1))/24 dev eth$n; /sbin/ip -n n$n link set eth$n up
+        done
+        sleep 5
+        for from in 0 1 2; do
+            for to in 0 1 2; do [ $from = $to ] || /sbin/ip netns exec n$from ping -c 3 10.0.0.$((to + 1)); done
+        done
+        for n in 0 1 2; do /sbin/ip netns exec n$n ls /sys/class/net/eth$n/queues; done
+        nproc; grep -w now /proc/timer_list"#;
+    for model in NicModel::ALL {
+        let mut job = GuestJob::new(Flavor::Net, ["/bin/sh", "-c", SCRIPT]);
+        job.nics = Some(Nics { model, count: 3, queues: 4 });
+        if !model.is_there().unwrap() {
+            let refused = run(&job).unwrap_err();
+            assert!(matches!(refused, LabError::NoNic { model: name } if name == model.name()), "{refused}");
+            println!("skipped: the installed QEMU has no {}", model.name());
+            continue;
+        }
+        let say = || {
+            let outcome = run(&job).unwrap();
+            assert!(outcome.status.success(), "{}{}", outcome.stdout_text(), outcome.stderr_text());
+            outcome.stdout_text()
+        };
+        let text = assert_same(say, say);
+        let count = |part: &str| text.matches(part).count();
+        assert_eq!((count(" 0% packet loss"), count("tx-3\n")), (6, 3), "{text}");
+        assert!(text.contains("\n1\n") && text.contains("nsecs"), "{text}");
+    }
 }

@@ -49,6 +49,7 @@ fn slow_tests() -> Vec<(&'static str, String)> {
         ("macrotick/tutorials", "crates/macrotick/tests/tutorials.rs"),
         ("macrotick-bench/benches", "crates/macrotick-bench/tests/benches.rs"),
         ("macrotick-check/anything", "crates/macrotick-check/tests/anything.rs"),
+        ("macrotick-lab/lab", "crates/macrotick-lab/tests/lab.rs"),
         ("macrotick-lab/series", "crates/macrotick-lab/tests/series.rs"),
     ];
     let of = |(program, path): (&'static str, &str)| {
