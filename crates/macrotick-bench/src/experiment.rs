@@ -14,7 +14,7 @@ use crate::kit::scale::Scale;
 use crate::published::{self, Page};
 use crate::{
     containers, cost, deadline, e2e, isolation, jitter, lead, network, overhead, overrun, plan, response, timershield,
-    wall,
+    udp, wall,
 };
 
 /// The longest time of a quick run.
@@ -38,7 +38,7 @@ type Run = fn(&Bench) -> Result<Results, BenchError>;
 /// Returns the size of each run in a guest before anything runs: jobs, milliseconds, loops, or another number.
 type Extent = fn(&Bench) -> Result<Vec<u64>, BenchError>;
 
-const ALL: [Experiment; 13] = [
+const ALL: [Experiment; 14] = [
     Experiment {
         name: "response",
         about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
@@ -96,6 +96,14 @@ const ALL: [Experiment; 13] = [
         is_timed_here: false,
         run: network::run,
         extent: network::extent,
+    },
+    Experiment {
+        name: "udp",
+        about: "Tables I to IV of the UDP paper: round trips over network cards beside loads, in four configurations",
+        minutes: 20,
+        is_timed_here: false,
+        run: udp::run,
+        extent: udp::extent,
     },
     Experiment {
         name: "timershield",

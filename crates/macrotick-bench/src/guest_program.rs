@@ -8,7 +8,7 @@ use macrotick_model::Plan;
 use macrotick_node::{processes, task, HostSettings, RunOptions};
 
 use crate::kit::process;
-use crate::{containers, cost, deadline, isolation, jitter, network, timershield};
+use crate::{containers, cost, deadline, isolation, jitter, network, timershield, udp};
 
 /// Runs the part that the first word selects: the program's main function.
 pub fn main() -> ExitCode {
@@ -30,6 +30,7 @@ pub fn main() -> ExitCode {
         network::gates_guest::RUN => network::gates_guest::main(),
         network::bursts_guest::RUN => network::bursts_guest::main(),
         network::slots_guest::RUN => network::slots_guest::main(),
+        udp::udp_guest::RUN => udp::udp_guest::main(),
         timershield::task_guest::RUN => timershield::task_guest::main(),
         timershield::window_guest::RUN => timershield::window_guest::main(),
         _ => {

@@ -15,6 +15,8 @@ const KERNEL: [&str; 6] = [
     ":(exclude)kernel/overlay/Documentation",
     ":(exclude)kernel/overlay/tools",
 ];
+/// A file of the kernel with network cards, and the one experiment that boots this kernel.
+const CARDS: (&str, &str) = (":(exclude)kernel/config/net.config", "udp");
 
 /// The state of a published page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +70,8 @@ pub fn page(root: &Path, name: &str) -> Page {
     if provenance::commit(root).as_deref() == Some(commit) {
         return Page::Present;
     }
-    match provenance::changes_since(root, commit, &KERNEL) {
+    let others: &[&str] = if name == CARDS.1 { &[] } else { &[CARDS.0] };
+    match provenance::changes_since(root, commit, &[&KERNEL, others].concat()) {
         None => Page::Outdated(Reason::Unknown(commit.into())),
         Some(false) => Page::SameKernel,
         Some(true) => Page::Outdated(Reason::Changed(commit.into())),
@@ -123,9 +126,18 @@ mod tests {
 
         repository.write("kernel/overlay/a.c", "2");
         assert_eq!(state(), outdated(Reason::Changed(first.clone())), "changed, and not committed");
-        repository.commit("three");
+        let third = repository.commit("three");
         assert_eq!(state(), outdated(Reason::Changed(first.clone())));
 
+        publish(&repository, &third);
+        repository.write(
+            "docs/results/udp.md",
+            &std::fs::read_to_string(repository.root().join("docs/results/cost.md")).unwrap(),
+        );
+        repository.write("kernel/config/net.config", "1");
+        repository.commit("four");
+        assert_eq!(state(), Page::SameKernel, "only one bench boots the kernel with network cards");
+        assert_eq!(page(repository.root(), "udp"), outdated(Reason::Changed(third)));
         publish(&repository, &format!("{first}-dirty"));
         assert_eq!(state(), outdated(Reason::Dirty(format!("{first}-dirty"))));
         publish(&repository, "0123456");

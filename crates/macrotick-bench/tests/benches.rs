@@ -108,6 +108,28 @@ fn full_frames_leave_at_their_gates_in_bursts_and_in_slots() {
     }
 }
 
+/// A quick run has few packets and loads, but every configuration and every path.
+#[test]
+#[ignore = "needs the lab and the kernel net, takes long"]
+fn full_round_trips_over_network_cards_are_bounded() {
+    let folder = folder("bench-udp");
+    let figures = bench_with(&["udp", "--quick"], &folder);
+    let value = |name: &str, case: &str| figure(&figures, name, case);
+    for load in ["idle", "TX traffic, 100 Mb/s", "RX traffic, 100 Mb/s"] {
+        let case = format!("{load}: Macrotick");
+        assert_eq!((value("lost", &case), value("misses", &case)), (0.0, 0.0), "{load}");
+        let (min, max) = (value("round trip.min", &case), value("round trip.max", &case));
+        assert!(min > 20.0 && max < 120.0, "{load}: {min} to {max} us");
+        if load != "idle" {
+            let traffic = value("traffic", &case);
+            assert!((90.0..110.0).contains(&traffic), "{load}: {traffic} Mb/s");
+        }
+    }
+    let mean = |path: &str| value("round trip.mean", &format!("express path: {path}"));
+    let (socket, native) = (mean("socket"), mean("AF_XDP in the driver"));
+    assert!(native < 0.75 * socket, "{native} us, through the socket {socket} us");
+}
+
 /// Returns the product's program, which a build puts beside this package's programs.
 fn product() -> PathBuf {
     let product = Path::new(env!("CARGO_BIN_EXE_macrotick-bench")).with_file_name("macrotick");

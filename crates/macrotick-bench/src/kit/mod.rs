@@ -12,6 +12,7 @@ pub mod group;
 pub mod hostile;
 pub mod lab;
 pub mod loads;
+pub mod netns;
 pub mod policy;
 pub mod process;
 pub mod provenance;

@@ -9,10 +9,9 @@ use macrotick_host::net::Taprio;
 use super::bursts::{Burst, Reading};
 use super::classes::{exact, gates, MICROSECOND};
 use super::gates::Load;
-use super::pair::{
-    check_clocks, enter, near, sender, set, sleep_until_tai, tai_ns, tap, Pair, BEYOND_ADDRESS, FAR, NEAR,
-};
+use super::pair::{check_clocks, near, sender, tap, Pair, BEYOND_ADDRESS, FAR, NEAR};
 use super::ring::Ring;
+use crate::kit::netns::{enter, set, sleep_until_tai, tai_ns};
 use crate::kit::process;
 use crate::kit::round::{round_ps, work};
 

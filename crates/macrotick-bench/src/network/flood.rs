@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use super::pair::set;
+use crate::kit::netns::set;
 use crate::kit::process::{last_error, set_policy};
 
 /// The bytes of a ping after its header.

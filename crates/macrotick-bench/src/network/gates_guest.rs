@@ -9,11 +9,9 @@ use macrotick_host::net::{Mode, Taprio};
 
 use super::classes::{exact, gates, MICROSECOND};
 use super::gates::{Column, Load, Reading};
-use super::pair::{
-    check_clocks, enter, kernel_thread, near, processor_ns, sender, sleep_until_tai, tai_ns, Pair, FAR, FAR_ADDRESS,
-    GATE_THREAD, NEAR, NEAR_ADDRESS,
-};
+use super::pair::{check_clocks, near, processor_ns, sender, Pair, FAR, FAR_ADDRESS, GATE_THREAD, NEAR, NEAR_ADDRESS};
 use super::{flood, stamped};
+use crate::kit::netns::{enter, kernel_thread, sleep_until_tai, tai_ns};
 use crate::kit::process;
 use crate::kit::round::work;
 

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::pair::set;
+use crate::kit::netns::set;
 use crate::kit::process::last_error;
 
 /// The bytes of a frame in the ring, with the kernel's header.

@@ -8,9 +8,10 @@ use macrotick_host::net::{Classifier, Frames, Protocol, Wanted};
 
 use super::capture::{File, KEPT};
 use super::classes::{exact, gates, MICROSECOND};
-use super::pair::{check_clocks, enter, near, sender, sleep_until_tai, tai_ns, tap, Pair, BEYOND_ADDRESS, FAR, NEAR};
+use super::pair::{check_clocks, near, sender, tap, Pair, BEYOND_ADDRESS, FAR, NEAR};
 use super::slots::{Sender, BULK_PORT, CYCLE, ENTRIES, RELEASE, SENDERS};
 use super::stamped;
+use crate::kit::netns::{enter, sleep_until_tai, tai_ns};
 use crate::kit::process;
 
 /// A hidden verb: senders and bulk on a link with slots.

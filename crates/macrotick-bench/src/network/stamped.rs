@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use super::pair::set;
+use crate::kit::netns::set;
 
 /// A received frame: its time stamp in ns of CLOCK_REALTIME, and its length before it was cut to the buffer.
 pub struct Stamped {
