@@ -40,6 +40,8 @@ const WINDOW_NS: u64 = 900_000;
 const LEAD_NS: u64 = 20_000;
 /// The time from the set-up to the first cycle.
 const START_NS: i64 = 50_000_000;
+/// The time in which the client greets the server and joins.
+const JOIN_NS: i64 = 200_000_000;
 /// The time in which a load gets going.
 const SETTLE_NS: u64 = 20_000_000;
 
@@ -64,13 +66,13 @@ fn run(column: Column, load: Load, path: Path, packets: u64) -> Result<(), Strin
     if let Some(priority) = column.interrupts() {
         [CLIENT, SERVER].into_iter().try_for_each(|namespace| raise_interrupts(namespace, priority))?;
     }
-    let table = (column == Column::Macrotick).then(|| install(epoch)).transpose()?;
     // SAFETY: both are atomic words.
     let (counts, ready): (&Counts, &Gate) = unsafe { (process::share()?, process::share()?) };
     let mut children = begin(load, counts)?;
     children.push(process::fork(move || serve(column, path, ready))?);
     ready.wait();
     crate::kit::clock::sleep_until(now_ns() + SETTLE_NS);
+    let table = (column == Column::Macrotick).then(|| install(epoch)).transpose()?;
     enter(CLIENT)?;
     let (begin, before) = (now_ns(), moved(load, counts)?);
     let finished = probe(column, path, packets)?;
@@ -108,13 +110,16 @@ fn moved(load: Load, counts: &Counts) -> Result<u64, String> {
     sent.ok_or_else(|| format!("{path} has no number of packets of {card}"))
 }
 
-/// Sets up softirqs and windows as a deployment with the profile `macrotick` does.
-fn install(epoch: i64) -> Result<Device, String> {
+/// Sets up softirqs and windows as a deployment with the profile `macrotick` does. The table starts when the client has
+/// joined: otherwise its first job would begin within a window. The start is whole cycles after that of the gates.
+fn install(gates: i64) -> Result<Device, String> {
     process::set_policy_of(kernel_thread("ksoftirqd/0")?, libc::SCHED_FIFO as u32, SOFTIRQS)?;
     let device = Device::open()?;
     let entity = Entity { name: abi::name(ENTITY), ..Default::default() };
     let window = Window { length_ns: WINDOW_NS, flags: abi::ACTIVATE, ..Default::default() };
     process::install(&device, &[entity], &[window], CYCLE_NS as u64, LEAD_NS)?;
+    let earliest = now_ns() as i64 + JOIN_NS;
+    let epoch = earliest + (gates - earliest).rem_euclid(CYCLE_NS);
     device.start(epoch as u64).map_err(|errno| format!("cannot start: errno {errno}"))?;
     Ok(device)
 }
