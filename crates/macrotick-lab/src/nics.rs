@@ -1,13 +1,14 @@
 //! The network cards of a machine. All of them are on one hub: a frame of one arrives at all others.
 //!
-//! The lab's clock counts instructions, and the hub passes frames between two of them. So runs with cards repeat, too.
+//! The lab's clock counts instructions, and the hub passes frames between two of them. `docs/explanation/lab.md` states
+//! which runs repeat.
 
 use std::process::Command;
 
 use crate::command;
 use crate::error::LabError;
 
-/// A model of network cards that has several queues on a hub, and that has been seen to repeat.
+/// A model of network cards with several queues, which works on a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NicModel {
     /// VMware's paravirtual card.
