@@ -52,6 +52,8 @@ pub struct Nics {
 /// The first slot of PCI for cards, and the distance of two cards: the functions of an igb take slots, too.
 const FIRST_SLOT: u32 = 4;
 const SLOTS: u32 = 3;
+// A bus has 32 slots.
+const _: () = assert!(FIRST_SLOT + SLOTS * 8 <= 32);
 
 impl Nics {
     /// Returns the reason why no machine has these cards.
@@ -106,7 +108,5 @@ mod tests {
             "-netdev hubport,id=port0,hubid=0 -device igb,netdev=port0,mac=02:00:00:00:01:01,addr=0x4,romfile= \
              -netdev hubport,id=port1,hubid=0 -device igb,netdev=port1,mac=02:00:00:00:01:02,addr=0x7,romfile="
         );
-        // A bus has 32 slots.
-        assert!(FIRST_SLOT + SLOTS * 8 <= 32);
     }
 }
