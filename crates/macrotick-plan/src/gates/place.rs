@@ -333,7 +333,8 @@ impl<'a> Placement<'a> {
         // The judge has this frame in the queue of its class, too.
         let same = |class: &str| class == flow.class;
         let (from, mut length) = (at - early, early + interface.sending_time(flow.size));
-        loop {
+        // A queue that is never empty needs more than a cycle, and ever more.
+        while length <= self.queues.cycle() {
             let work = self.queues.time(&interface.name, frame.number, &same, from, from + length);
             let needed = early + interface.sending_time(flow.size) - interface.frame_time(flow.size) + work;
             if needed <= length {
@@ -342,6 +343,7 @@ impl<'a> Placement<'a> {
             length = needed;
         }
         let start = match &interface.gates {
+            _ if length > self.queues.cycle() => None,
             None => Some(from),
             Some(Gates::Given(entries)) => {
                 let spans = open(entries, &flow.class, Duration::ZERO, (from, from + length));
