@@ -83,7 +83,8 @@ impl Machine {
         }
         match start {
             Start::Boot => qemu.args(["-monitor", "none"]),
-            Start::Save => qemu.args(CHECKPOINT),
+            // It waits for the order to run: an event before the connection would be lost.
+            Start::Save => qemu.args(CHECKPOINT).arg("-S"),
             Start::Resume(state) => {
                 let read = format!("exec:cat {}", command::quote(&state.display().to_string()));
                 qemu.args(CHECKPOINT).args(["-S", "-incoming"]).arg(read)

@@ -78,6 +78,7 @@ fn save(machine: &Machine, dir: &Path) -> Result<(), LabError> {
     let write = format!("exec:cat > {}", command::quote(&state.display().to_string()));
     let mut order = || -> Result<(), QmpError> {
         let mut qmp = Qmp::connect(&mut process)?;
+        qmp.execute(&mut process, "cont", json!({}))?;
         qmp.wait_for_event(&mut process, "GUEST_PANICKED")?;
         qmp.execute(&mut process, "migrate-set-parameters", json!({ "max-bandwidth": 1u64 << 40 }))?;
         qmp.execute(&mut process, "migrate", json!({ "uri": write }))?;

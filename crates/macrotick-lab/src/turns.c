@@ -32,7 +32,7 @@
 /* The name that QEMU gives to the thread, with -name debug-threads=on. */
 #define CPU_THREAD "ALL CPUs/TCG"
 /* After this time the main loop goes on beside a guest that never idles: it may have orders for it. */
-static const struct timespec PATIENCE = { .tv_sec = 1 };
+static const struct timespec PATIENCE = { .tv_nsec = 100000000 };
 
 static int (*next_ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 static int (*next_wait)(pthread_cond_t *, pthread_mutex_t *);
