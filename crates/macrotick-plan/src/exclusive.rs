@@ -139,6 +139,24 @@ pub(crate) fn around(
     (here, then.or_else(|| spans.iter().find(is_other).map(|span| span.start + turn + cycle)))
 }
 
+/// Returns an instant, or the end of the spans of other tasks in which it lies, also of those that abut. If they take all
+/// time, the result is at least a cycle later.
+pub(crate) fn behind<'a>(
+    held: impl Iterator<Item = &'a [Span]> + Clone,
+    task: usize,
+    at: Duration,
+    cycle: Duration,
+) -> Duration {
+    let mut free = at;
+    while free < at + cycle {
+        match held.clone().filter_map(|spans| around(spans, task, free, cycle).0).max() {
+            Some(end) => free = end,
+            None => break,
+        }
+    }
+    free
+}
+
 impl Problem<'_> {
     /// Returns the pieces if no two jobs have a resource at the same time.
     pub(crate) fn exclusive(&self, pieces: Vec<Vec<Piece>>) -> Result<Vec<Vec<Piece>>, PlanError> {
@@ -191,5 +209,13 @@ mod tests {
         assert_eq!(around(0, 2), (None, Some(us(5))));
         assert_eq!(around(2, 18), (Some(us(21)), Some(us(22))));
         assert_eq!(around(0, 8), (None, Some(us(15))));
+    }
+
+    #[test]
+    fn spans_that_take_all_time_end_the_search_for_a_free_instant() {
+        let (one, other) = ([span(0, 0, 6)], [span(1, 6, 10)]);
+        let behind = |task, at| behind([&one[..], &other[..]].into_iter(), task, us(at), us(10));
+        assert_eq!([behind(0, 3), behind(0, 7), behind(1, 3)], [us(3), us(10), us(6)]);
+        assert_eq!(behind(2, 1), us(16));
     }
 }

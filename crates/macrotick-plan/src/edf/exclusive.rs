@@ -7,7 +7,7 @@ use macrotick_model::Duration;
 use super::jobs::NEVER;
 use super::simulation::{Open, Simulation};
 use crate::cut::RESUMING;
-use crate::exclusive::around;
+use crate::exclusive::{around, behind};
 
 /// Whether a job can start with its resources.
 pub(super) enum Taken {
@@ -36,15 +36,9 @@ impl Simulation<'_> {
     }
 
     /// Returns an instant, or the end of the jobs that have the resources then and are laid out already.
-    pub fn behind_held(&self, index: usize, mut at: Duration) -> Duration {
-        // Spans can abut, also those of different resources.
-        loop {
-            let ends = self.resources_of(index).iter().filter_map(|&resource| self.around(index, resource, at).0);
-            match ends.max() {
-                Some(end) => at = end,
-                None => return at,
-            }
-        }
+    pub fn behind_held(&self, index: usize, at: Duration) -> Duration {
+        let held = self.resources_of(index).iter().map(|&resource| self.filling.held[resource].as_slice());
+        behind(held, self.task(index), at, self.filling.cycle)
     }
 
     fn around(&self, index: usize, resource: usize, at: Duration) -> (Option<Duration>, Option<Duration>) {
