@@ -331,12 +331,12 @@ fn task_reason(task: &TaskReport) -> Option<String> {
     }
     let never = match task.never_started {
         0 => String::new(),
-        count => format!(", {} of them never started", words::count(count)),
+        count => format!(", {count} of them never started"),
     };
     let later = task.missed_later.unwrap_or(0);
     let any = task.missed + later > 0;
-    let later = if later > 0 { format!(", and {} after its records end", words::count(later)) } else { String::new() };
-    let (missed, released) = (words::count(task.missed), words::count(task.released));
+    let later = if later > 0 { format!(", and {later} after its records end") } else { String::new() };
+    let (missed, released) = (task.missed, task.released);
     any.then(|| format!("{name}: {missed} of {released} jobs missed{never}{later}"))
 }
 

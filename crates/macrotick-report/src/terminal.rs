@@ -100,7 +100,7 @@ fn head(report: &Report, colour: bool, width: usize) -> String {
 }
 
 pub(crate) fn bad_if_any(number: u64) -> Cell {
-    toned(words::count(number), if number > 0 { Tone::Bad } else { Tone::Plain })
+    toned(number.to_string(), if number > 0 { Tone::Bad } else { Tone::Plain })
 }
 
 fn task_table(report: &Report) -> Table {
@@ -126,8 +126,8 @@ fn task_table(report: &Report) -> Table {
             task.cpus.to_string().into(),
             words::us(task.period_ns).into(),
             words::us(task.wcet_ns).into(),
-            words::count(task.released).into(),
-            words::count(task.completed).into(),
+            task.released.to_string().into(),
+            task.completed.to_string().into(),
             bad_if_any(task.missed),
             bad_if_any(task.never_started),
             verdict,
@@ -173,7 +173,7 @@ pub(crate) fn metric_table(report: &Report, metric: Metric) -> Table {
     for task in &report.tasks {
         let statistics = task.statistics(metric);
         let count = statistics.map_or(0, |statistics| statistics.count);
-        let mut row: Vec<Cell> = vec![cut(&task.name, 16).into(), words::count(count).into()];
+        let mut row: Vec<Cell> = vec![cut(&task.name, 16).into(), count.to_string().into()];
         row.extend(statistics_cells(statistics, decimals));
         if metric == Metric::Response {
             let tone = if task.least_slack_ns.is_some_and(|slack| slack < 0) { Tone::Bad } else { Tone::Plain };
@@ -248,7 +248,7 @@ fn chain_row(chain: &str, name: &str, latency: &ChainLatency, decimals: Decimals
     vec![
         cut(chain, 20).into(),
         name.into(),
-        words::count(measured.map_or(0, |s| s.count)).into(),
+        measured.map_or(0, |s| s.count).to_string().into(),
         time(measured.map(|s| s.min_ns)),
         measured.map_or("-".into(), |s| decimals.us_of_tenths(s.mean_ns)).into(),
         time(measured.map(|s| s.p99_ns)),

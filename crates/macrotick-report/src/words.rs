@@ -47,14 +47,14 @@ pub(crate) fn verdict_line(report: &Report) -> String {
     let misses = match verdict.missed {
         0 => "no miss".into(),
         1 => "1 miss".into(),
-        misses => format!("{} misses", count(misses)),
+        misses => format!("{misses} misses"),
     };
     let chains = match (verdict.bounds, verdict.bounds_kept) {
         (0, _) => String::new(),
         (1, 1) => ", chain bound kept".into(),
         (bounds, kept) => format!(", {kept} of {bounds} chain bounds kept"),
     };
-    format!("{misses} in {} jobs{chains}", count(verdict.released))
+    format!("{misses} in {} jobs{chains}", verdict.released)
 }
 
 /// Returns the policy of a backend's tasks.
@@ -73,8 +73,8 @@ pub(crate) fn missed(misses: u64, jobs: u64, short: bool) -> String {
     match (misses, jobs) {
         (_, 0) => "no job to judge".into(),
         (0, _) if short => "none".into(),
-        (0, all) => format!("none of {} missed", count(all)),
-        (misses, all) => format!("{} of {} missed", count(misses), count(all)),
+        (0, all) => format!("none of {all} missed"),
+        (misses, all) => format!("{misses} of {all} missed"),
     }
 }
 
@@ -382,23 +382,29 @@ fn rounded(value: i64, by: i64) -> i64 {
     value.saturating_add(half) / by
 }
 
-/// Formats a time in the unit that suits it, with about four digits, for axes and sentences.
+/// Formats a time in the unit that suits it, with four digits, for axes and sentences.
 pub(crate) fn short_time(ns: i64) -> String {
-    let (scale, unit) = match ns.unsigned_abs() {
-        0..=999 => (1, "ns"),
+    let (unit_ns, unit): (i64, _) = match ns.unsigned_abs() {
+        0 => return "0".into(),
+        1..=999 => (1, "ns"),
         1_000..=999_999 => (1_000, "us"),
         1_000_000..=999_999_999 => (1_000_000, "ms"),
         _ => (1_000_000_000, "s"),
     };
-    let value = ns as f64 / f64::from(scale);
-    let decimals = match value.abs() {
-        value if value >= 100.0 || scale == 1 => 0,
-        value if value >= 10.0 => 1,
-        _ => 2,
+    let decimals = match ns.unsigned_abs() / unit_ns.unsigned_abs() {
+        _ if unit_ns == 1 => 0,
+        0..=9 => 3,
+        10..=99 => 2,
+        100..=999 => 1,
+        _ => 0,
     };
-    let text = format!("{value:.decimals$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text} {unit}")
+    // In whole numbers: 1.025 has no binary fraction, so floating point would round equal halves to both sides.
+    let one = 10_i64.pow(decimals);
+    let value = rounded(ns, unit_ns / one);
+    let sign = if value < 0 { "-" } else { "" };
+    let (whole, part) = (value.unsigned_abs() / one.unsigned_abs(), value.unsigned_abs() % one.unsigned_abs());
+    let text = format!("{sign}{whole}.{part:0width$}", width = decimals as usize);
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Formats thousandths as a percentage.
@@ -406,8 +412,8 @@ pub(crate) fn percent(permille: i64) -> String {
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// Formats a count with a space between thousands.
-pub(crate) fn count(number: u64) -> String {
+/// Formats a count for a page, with a space between thousands. Texts for terminals and programs have plain numbers.
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -581,11 +587,14 @@ mod tests {
     #[test]
     fn short_times_choose_their_unit() {
         let texts: Vec<String> = [0, 999, 1_500, 12_340, 250_000, 1_000_000, 10_001_009].map(short_time).into();
-        assert_eq!(texts, ["0 ns", "999 ns", "1.5 us", "12.3 us", "250 us", "1 ms", "10 ms"]);
+        assert_eq!([1_025_000, 1_425_000, -33_250_000].map(short_time), ["1.025 ms", "1.425 ms", "-33.25 ms"]);
+        assert_eq!([1_000_500, 1_001_500, 12_345_000].map(short_time), ["1.001 ms", "1.002 ms", "12.35 ms"]);
+        assert_eq!([999_999, 999_999_500].map(short_time), ["1000 us", "1000 ms"]);
+        assert_eq!(texts, ["0", "999 ns", "1.5 us", "12.34 us", "250 us", "1 ms", "10 ms"]);
     }
 
     #[test]
     fn counts_are_grouped_from_five_digits() {
-        assert_eq!([count(0), count(1234), count(12345)], ["0", "1234", "12\u{a0}345"]);
+        assert_eq!([grouped(0), grouped(1234), grouped(12345)], ["0", "1234", "12\u{a0}345"]);
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn decimals<'a>(rows: impl Iterator<Item = &'a Row>, metric: Metric) 
 
 fn task_cells(name: String, row: &Row, decimals: [Decimals; 2]) -> Vec<Cell> {
     let mut cells: Vec<Cell> =
-        vec![name.into(), row.label.as_str().into(), words::count(row.released).into(), bad_if_any(row.missed)];
+        vec![name.into(), row.label.as_str().into(), words::grouped(row.released).into(), bad_if_any(row.missed)];
     for (metric, decimals) in METRICS.into_iter().zip(decimals) {
         cells.extend(
             match row.statistics(metric) {
@@ -106,7 +106,7 @@ fn chain_cells([chain, name]: [String; 2], row: &ChainRow, latency: &ChainLatenc
         chain.into(),
         name.into(),
         row.label.as_str().into(),
-        words::count(measured.map_or(0, |s| s.count)).into(),
+        words::grouped(measured.map_or(0, |s| s.count)).into(),
         measured.map_or("-".into(), |s| decimals.us_of_tenths(s.mean_ns)).into(),
         time(measured.map(|s| s.p99_ns)),
         toned(max, if over { Tone::Bad } else { Tone::Plain }),

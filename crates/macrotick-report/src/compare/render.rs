@@ -276,7 +276,7 @@ impl Comparison {
 
 fn own_row(row: &Row, metric: Metric, decimals: Decimals) -> Vec<Cell> {
     let mut cells: Vec<Cell> =
-        vec![row.label.as_str().into(), words::count(row.released).into(), bad_if_any(row.missed)];
+        vec![row.label.as_str().into(), words::grouped(row.released).into(), bad_if_any(row.missed)];
     cells.extend(statistics_cells(row.statistics(metric), decimals));
     cells
 }

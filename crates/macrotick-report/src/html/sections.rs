@@ -5,6 +5,7 @@ use macrotick_model::{Observation, ProcessOutput};
 
 use super::write::{self, card, definitions, list, section, table};
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
+use crate::jobs::Outcome;
 use crate::plot::axis::Axis;
 use crate::plot::histogram::{Histogram, Mark};
 use crate::plot::svg::escape;
@@ -66,7 +67,7 @@ pub(super) fn cards(report: &Report) -> String {
         })
     };
     let us = |found: Option<(i64, &str)>, sign: i64| match found {
-        Some((ns, task)) => (format!("{} µs", words::us(sign * ns)), task.to_string()),
+        Some((ns, task)) => (micro(&words::short_time(sign * ns)), task.to_string()),
         None => ("-".into(), "no job ran".into()),
     };
     // A task with a deadline and no nominal instant of its own is not late while it waits for other tasks.
@@ -78,8 +79,8 @@ pub(super) fn cards(report: &Report) -> String {
     let slack = us(worst(&|task| task.least_slack_ns.map(|slack| -slack)), -1);
     let verdict = &report.verdict;
     let mut cards = vec![
-        card("Jobs", &words::count(verdict.released), &of_tasks(report.tasks.len()), false),
-        card("Misses", &words::count(verdict.missed), &share(verdict.missed, verdict.released), verdict.missed > 0),
+        card("Jobs", &words::grouped(verdict.released), &of_tasks(report.tasks.len()), false),
+        card("Misses", &words::grouped(verdict.missed), &share(verdict.missed, verdict.released), verdict.missed > 0),
         card("Worst lateness", &lateness.0, &lateness.1, false),
         card("Least slack to a deadline", &slack.0, &slack.1, slack.0.starts_with('-') && slack.0.len() > 1),
     ];
@@ -160,9 +161,9 @@ fn task_row(task: &TaskReport, lateness_axis: Axis, [of_lateness, of_response]: 
         escape(&task.name) + &supply(task),
         task.cpus,
         task.period_ns as f64 / 1e6,
-        words::count(task.released),
+        words::grouped(task.released),
         bad(task.missed),
-        words::count(task.missed),
+        words::grouped(task.missed),
         metric_cells(task.lateness.as_ref(), lateness_axis, &[], of_lateness),
         metric_cells(task.response.as_ref(), response_axis, &deadlines, of_response),
         bad(u64::from(task.least_slack_ns.is_some_and(|slack| slack < 0))),
@@ -204,29 +205,28 @@ const OVERVIEW: i64 = 250;
 
 pub(super) fn gantts(report: &Report, observation: &Observation) -> String {
     let segments = &observation.segments;
-    let figure = |title: &str, slice: Slice| {
-        let svg = gantt::draw(report, segments, slice).inline();
+    let figure = |title: &str, slice: Slice, marked: Option<(&str, &Outcome)>| {
+        let svg = gantt::draw(report, segments, slice, marked).inline();
         format!("<h3>{}</h3>\n<div class=\"gantt scroll\">{svg}</div>\n", escape(title))
     };
     let (detail, overview) = (Slice::first(report, DETAIL), Slice::first(report, OVERVIEW));
     let whole = overview.length().as_nanos() == report.cycle_ns;
     let name = |slice: Slice| words::short_time(slice.length().as_nanos());
-    let mut body = legend(!segments.is_empty());
+    let worst = worst_job(report).map(|(task, job)| (task, job, Slice::around(report, job, detail)));
+    let worst = worst.filter(|(_, job, slice)| job.missed() || slice.from >= detail.to);
+    let mut body = legend(!segments.is_empty(), worst.is_some());
     if detail != overview {
         let what = if whole { "The first cycle".into() } else { format!("The first {}", name(overview)) };
-        body.push_str(&figure(&what, overview));
+        body.push_str(&figure(&what, overview, None));
     }
-    body.push_str(&figure(&format!("The first {}", name(detail)), detail));
-    if let Some((task, job)) = worst_job(report) {
-        let slice = Slice::around(report, job, detail);
-        if job.missed() || slice.from >= detail.to {
-            let what = match (job.end, job.missed()) {
-                (None, _) => "A job that did not end",
-                (_, true) => "The worst miss",
-                (_, false) => "The closest to a deadline",
-            };
-            body.push_str(&figure(&format!("{what}: {task}, job {}", job.job), slice));
-        }
+    body.push_str(&figure(&format!("The first {}", name(detail)), detail, None));
+    if let Some((task, job, slice)) = worst {
+        let what = match (job.end, job.missed()) {
+            (None, _) => "A job that did not end",
+            (_, true) => "The worst miss",
+            (_, false) => "The closest to a deadline",
+        };
+        body.push_str(&figure(&format!("{what}: {task}, job {}", job.job), slice, Some((task, job))));
     }
     let note = if segments.is_empty() {
         "There is no trace: a bar spans from a job's first to its last instruction, preemptions included. Hold the \
@@ -238,12 +238,15 @@ pub(super) fn gantts(report: &Report, observation: &Observation) -> String {
     section("Planned against actual", note, &body)
 }
 
-fn legend(trace: bool) -> String {
+fn legend(trace: bool, framed: bool) -> String {
     let mut keys = vec![("window", "planned window"), ("ran", "ran"), ("ran late", "ran, and missed its deadline")];
     keys.push(("never", "never started"));
     keys.push(("missed", "missed deadline"));
     if trace {
         keys.push(("other", "everything else"));
+    }
+    if framed {
+        keys.push(("framed", "the job that a heading names"));
     }
     let key = |&(class, text): &(&str, &str)| {
         let shape = match class {

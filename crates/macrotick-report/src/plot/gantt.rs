@@ -27,8 +27,9 @@ struct Chart<'a> {
     segments: &'a [Segment],
 }
 
-/// Draws a slice of a run. `segments` may be empty: bars then span from start to end.
-pub(crate) fn draw(report: &Report, segments: &[Segment], slice: Slice) -> Picture {
+/// Draws a slice of a run. `segments` may be empty: bars then span from start to end. The `marked` job, with the name of
+/// its task, has a frame.
+pub(crate) fn draw(report: &Report, segments: &[Segment], slice: Slice, marked: Option<(&str, &Outcome)>) -> Picture {
     let here: Vec<Segment> = segments.iter().filter(|segment| shows(segment, slice)).cloned().collect();
     let others = here.iter().any(|segment| is_other(report, segment));
     let named = report.tasks.len() + report.pools.len();
@@ -39,7 +40,12 @@ pub(crate) fn draw(report: &Report, segments: &[Segment], slice: Slice) -> Pictu
     let mut chart = Chart { picture, slice, axis, segments: &here };
     chart.grid(rows);
     for (row, task) in report.tasks.iter().enumerate() {
-        chart.task(report, task, TOP + row as f64 * ROW);
+        let top = TOP + row as f64 * ROW;
+        chart.task(report, task, top);
+        if let Some((_, job)) = marked.filter(|(name, _)| *name == task.name) {
+            let end = job.end.unwrap_or(job.deadline).max(job.deadline);
+            chart.bar("framed", (job.nominal, end), (top, 2.0), &hover(&task.name, job));
+        }
     }
     for (row, pool) in report.pools.iter().enumerate() {
         chart.pool(report, &pool.name, TOP + (report.tasks.len() + row) as f64 * ROW);

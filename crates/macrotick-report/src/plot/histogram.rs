@@ -101,7 +101,7 @@ fn count_grid(picture: &mut Picture, most: u64, (from, to): (f64, f64), y: &impl
     };
     for tick in ticks {
         picture.line("grid", (from, y(tick)), (to, y(tick)));
-        picture.text("tick", (from - 5.0, y(tick) + 3.5), Anchor::End, &words::count(tick));
+        picture.text("tick", (from - 5.0, y(tick) + 3.5), Anchor::End, &words::grouped(tick));
     }
     picture.line("axis", (from, y(0)), (to, y(0)));
 }

@@ -12,8 +12,7 @@ use crate::words;
 
 pub(super) const STYLE: &str = include_str!("timetable.css");
 
-/// The width of the column of labels, and of a whole picture in a file.
-pub(super) const LABELS: f64 = 150.0;
+/// The width of a whole picture in a file.
 const WIDTH: f64 = 1400.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 8.0;
@@ -31,12 +30,24 @@ pub(super) fn bottom(rows: &Rows) -> f64 {
     TOP + rows.rows.len() as f64 * ROW
 }
 
+/// The width of a letter in the name of a bar.
+const LETTER: f64 = 7.0;
+/// A label has at most this many characters.
+const LONGEST: usize = 20;
+
+/// Returns the width of the column of labels.
+pub(super) fn labels_width(rows: &Rows) -> f64 {
+    const CHARACTER: f64 = 7.5;
+    let longest = rows.rows.iter().map(|row| row.label.chars().count().min(LONGEST)).max().unwrap_or(0);
+    24.0 + CHARACTER * longest as f64
+}
+
 /// Returns the labels of the rows.
 pub(super) fn labels(rows: &Rows) -> String {
+    let x = number(labels_width(rows) - 10.0);
     let label = |(row, Row { label, .. }): (usize, &Row)| {
         let y = number(top(row) + BAR / 2.0 + 4.0);
-        let (whole, short) = (escape(label), escape(&crate::table::cut(label, 20)));
-        let x = LABELS - 10.0;
+        let (whole, short) = (escape(label), escape(&crate::table::cut(label, LONGEST)));
         format!("<text class=\"label\" x=\"{x}\" y=\"{y}\" text-anchor=\"end\"><title>{whole}</title>{short}</text>")
     };
     rows.rows.iter().enumerate().map(label).collect()
@@ -44,8 +55,8 @@ pub(super) fn labels(rows: &Rows) -> String {
 
 /// Returns the contents beside the labels, for an element with the width of the shown time.
 ///
-/// Bars have their names if they are at least `named` of this time.
-pub(super) fn contents(rows: &Rows, arrows: &[Arrow], named: Duration) -> String {
+/// A bar has its name if it is long enough for it: `letter` is the time in the width of a letter.
+pub(super) fn contents(rows: &Rows, arrows: &[Arrow], letter: Duration) -> String {
     let mut text = String::from(HEAD);
     for row in (0..rows.rows.len()).step_by(2) {
         let y = number(top(row) - 6.0);
@@ -53,7 +64,7 @@ pub(super) fn contents(rows: &Rows, arrows: &[Arrow], named: Duration) -> String
     }
     text += &ticks(rows);
     for (row, Row { bars, .. }) in rows.rows.iter().enumerate() {
-        bars.iter().for_each(|bar| self::bar(&mut text, rows, row, bar, named));
+        bars.iter().for_each(|bar| self::bar(&mut text, rows, row, bar, letter));
     }
     arrows.iter().for_each(|arrow| self::arrow(&mut text, rows, arrow));
     text
@@ -94,7 +105,7 @@ fn ticks(rows: &Rows) -> String {
 }
 
 /// Draws a bar. Its name is in an element of its width, which cuts it.
-fn bar(text: &mut String, rows: &Rows, row: usize, bar: &Bar, named: Duration) {
+fn bar(text: &mut String, rows: &Rows, row: usize, bar: &Bar, letter: Duration) {
     let (x, width) = (percent(rows, bar.from), percent(rows, bar.to - bar.from));
     let (y, name) = (number(top(row)), escape(&bar.name));
     let owner = if name.is_empty() { String::new() } else { format!(" data-name=\"{name}\"") };
@@ -104,7 +115,7 @@ fn bar(text: &mut String, rows: &Rows, row: usize, bar: &Bar, named: Duration) {
         bar.class,
         escape(&bar.hover)
     );
-    if !name.is_empty() && bar.to - bar.from >= named {
+    if !name.is_empty() && bar.to - bar.from >= letter * (bar.name.chars().count() as i64 + 1) {
         let _ = write!(
             text,
             "<svg x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{BAR}\"><text class=\"name\" x=\"4\" y=\"16\">{name}\
@@ -144,22 +155,21 @@ pub(super) fn shown(plan: &Plan, rows: &Rows) -> String {
 /// Returns a picture with a title, as a file.
 pub(super) fn file(plan: &Plan, rows: &Rows, arrows: &[Arrow]) -> String {
     const TITLE: f64 = 26.0;
-    // A name in fewer pixels would be a part of a letter.
-    const NAMED: f64 = 20.0;
     let height = height(rows);
     let whole = number(height + TITLE);
     let system = macrotick_model::visible::visible(&plan.system.name);
     let title = escape(&format!("{system}. {}", shown(plan, rows)));
-    let width = WIDTH - LABELS - RIGHT;
-    let named = Duration::from_nanos((rows.until.as_nanos() as f64 * NAMED / width) as i64);
+    let labels_width = labels_width(rows);
+    let width = WIDTH - labels_width - RIGHT;
+    let letter = Duration::from_nanos((rows.until.as_nanos() as f64 * LETTER / width) as i64);
     format!(
         "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {whole}\" width=\"{WIDTH}\" \
          height=\"{whole}\" role=\"img\" aria-label=\"{title}\"><style>{}{STYLE}</style><rect class=\"ground\" \
          width=\"100%\" height=\"100%\"/><text class=\"plot-title\" x=\"10\" y=\"18\">{title}</text><svg y=\"{TITLE}\" \
-         width=\"{LABELS}\" height=\"{height}\">{}</svg><svg class=\"time\" x=\"{LABELS}\" y=\"{TITLE}\" \
+         width=\"{labels_width}\" height=\"{height}\">{}</svg><svg class=\"time\" x=\"{labels_width}\" y=\"{TITLE}\" \
          width=\"{width}\" height=\"{height}\">{}</svg></svg>\n",
         style(),
         labels(rows),
-        contents(rows, arrows, named)
+        contents(rows, arrows, letter)
     )
 }

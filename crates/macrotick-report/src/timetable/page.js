@@ -21,14 +21,17 @@
     names();
   };
 
-  // Hides the names of bars that are narrower than a few letters.
+  // Hides the names of bars that are narrower than their names.
+  const LETTER = 7;
   const shares = bars.map(bar => parseFloat(bar.firstChild.getAttribute("width")) / 100);
+  const least = bars.map(bar => 6 + LETTER * bar.dataset.name.length);
   const names = () => {
-    const least = 20 / picture.clientWidth;
-    bars.forEach((bar, index) => bar.classList.toggle("narrow", shares[index] < least));
+    const width = picture.clientWidth;
+    bars.forEach((bar, index) => bar.classList.toggle("narrow", shares[index] * width < least[index]));
   };
 
   const label = (ns, step) => {
+    if (ns === 0) return "0";
     const unit = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]].find(([size]) => ns >= size) || [1, "ns"];
     const decimals = Math.max(0, Math.ceil(Math.log10(unit[0] / step) - 1e-9));
     return `${(ns / unit[0]).toFixed(Math.min(decimals, 9))} ${unit[1]}`;

@@ -82,9 +82,9 @@ fn cards(plan: &Plan, verdict: &Verdict) -> String {
     let jobs: usize = verdict.tasks.iter().map(|task| task.jobs).sum();
     let of = match jobs {
         1 => "for one job in a cycle".to_owned(),
-        jobs => format!("for {} jobs in a cycle", words::count(jobs as u64)),
+        jobs => format!("for {} jobs in a cycle", words::grouped(jobs as u64)),
     };
-    cards += &card("Windows", &words::count(windows as u64), &of);
+    cards += &card("Windows", &words::grouped(windows as u64), &of);
     if let Some(task) = verdict.tasks.iter().min_by_key(|task| task.slack) {
         cards += &card("Least slack", &time(task.slack), &task.name);
     }
@@ -115,7 +115,7 @@ fn timetable(plan: &Plan, rows: &Rows, arrows: &[Arrow]) -> String {
          role=\"img\" aria-label=\"Timetable\">{}</svg></div></div>\n",
         controls(plan),
         legend(rows),
-        draw::LABELS,
+        number(draw::labels_width(rows)),
         draw::labels(rows),
         rows.until.as_nanos(),
         number(draw::bottom(rows)),
@@ -130,7 +130,10 @@ fn timetable(plan: &Plan, rows: &Rows, arrows: &[Arrow]) -> String {
     section("Timetable", &note, &body)
 }
 
-/// Returns the meaning of the bars that are not windows of tasks. Each is there only if the timetable has it.
+/// A legend names at most this many tasks and groups. With more, the colours repeat.
+const NAMED: usize = 8;
+
+/// Returns the colours of tasks and groups, and the meaning of the other bars. Each is there only if the timetable has it.
 fn legend(rows: &Rows) -> String {
     let bars = || rows.rows.iter().flat_map(|row| &row.bars);
     let key = |&(class, drawn, text): &(&str, &str, &str)| {
@@ -144,7 +147,19 @@ fn legend(rows: &Rows) -> String {
         ("sync", "sync", "sync window"),
         ("gate", "gate", "open gate"),
     ];
-    write::keys(&keys.iter().filter_map(key).collect::<Vec<_>>())
+    let mut owners: Vec<(&str, &str)> = Vec::new();
+    for bar in bars().filter(|bar| !bar.name.is_empty()) {
+        if !owners.iter().any(|(name, _)| *name == bar.name) {
+            owners.push((&bar.name, &bar.class));
+        }
+    }
+    owners.sort_by_key(|(_, class)| *class);
+    owners.truncate(if owners.len() > NAMED { 0 } else { NAMED });
+    let owner = |(name, class): (&str, &str)| {
+        write::key(&format!("<rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"), &escape(name))
+    };
+    let all: Vec<String> = owners.into_iter().map(owner).chain(keys.iter().filter_map(key)).collect();
+    write::keys(&all)
 }
 
 /// Returns the controls. The script shows them: nothing works without it.
@@ -181,7 +196,7 @@ fn tasks(plan: &Plan, verdict: &Verdict) -> String {
             Some(judged) => {
                 let each = windows.get(task.name.as_str()).copied().unwrap_or(0) as f64 / judged.jobs.max(1) as f64;
                 let slack = if judged.slack < Duration::ZERO { Tone::Bad } else { Tone::Plain };
-                row.push(words::count(judged.jobs as u64).into());
+                row.push(words::grouped(judged.jobs as u64).into());
                 row.push(format!("{each:.2}").into());
                 row.extend([time(judged.response), time(judged.jitter)].map(Cell::from));
                 row.push(toned(time(judged.slack), slack));
@@ -212,7 +227,7 @@ fn pools(verdict: &Verdict) -> String {
     for pool in &verdict.pools {
         let times = [pool.period, pool.budget, pool.given, pool.gap].map(|length| Cell::from(time(length)));
         let mut row: Vec<Cell> = vec![visible(&pool.name).into(), pool.cpu.to_string().into()];
-        row.push(words::count(pool.windows as u64).into());
+        row.push(words::grouped(pool.windows as u64).into());
         row.extend(times);
         table.rows.push(row);
     }
