@@ -10,7 +10,7 @@ KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt k
 # The kernel that make test-full does not need.
 OTHERS := kernel-debug-engines
 
-.PHONY: help setup setup-packages demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man deb deb-kernel docs lint publish lint-results clean
+.PHONY: help setup setup-packages lab-tool demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man deb deb-kernel docs lint publish lint-results clean
 
 help:
 	@echo "make demo             run examples/robot-arm.yaml in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -36,13 +36,17 @@ help:
 setup:
 	@./setup
 
-kernel: setup
+# Cargo shows its progress here; LAB then has nothing to compile.
+lab-tool: setup
+	cargo build --release -p macrotick-lab
+
+kernel: lab-tool
 	@$(LAB) kernel patched
 
-$(filter kernel-%,$(KERNELS)) $(OTHERS): kernel-%: setup
+$(filter kernel-%,$(KERNELS)) $(OTHERS): kernel-%: lab-tool
 	@$(LAB) kernel $*
 
-kernel-series: setup
+kernel-series: lab-tool
 	@$(LAB) series
 
 product: setup
