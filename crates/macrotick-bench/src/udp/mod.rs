@@ -46,11 +46,10 @@ reception costs nothing
 
 The table has the traffic that arrived. Processes of the loads run under SCHED_OTHER.
 
-**Limit.** Beside `stress`, a few packets take some 500 us in every configuration. A trace of these packets shows two \
-causes. The interrupt thread of the receiving card waits for a lock of a process that frees memory. And the client \
-itself works in the kernel for up to 400 us when it frees a packet, and waits for a process that removes a file. \
-Priorities and windows do not shorten such sections of the kernel. The page allocator is the likely owner: it frees up \
-to 2000 pages at once (`CONFIG_PCP_BATCH_SCALE_MAX`), but no run with another value was made.
+**Page allocator.** This kernel has `CONFIG_PCP_BATCH_SCALE_MAX=0`. With Linux's default of 5, a few packets beside \
+`stress` took some 500 us in every configuration. A CPU then gives up to 2000 free pages back under one lock: the client \
+did so itself when it freed a packet, and the interrupt thread of the receiving card waited for a process that did. \
+Priorities and windows do not shorten such a section of the kernel; this option does.
 
 **Repetitions.** Beside received traffic, each configuration runs two more times with fewer packets. The two outputs must \
 be equal to the byte.";
