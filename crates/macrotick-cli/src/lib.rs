@@ -8,11 +8,13 @@
 //! | `containers` | `hook`, `rt-lib` |
 //! | `exchange` | `import`, `export`, `generate` |
 //! | `probe` | `probe` |
+//! | `kernel` | `kernel` |
 //! | `lab` | `lab` |
 
 mod containers;
 mod deployment;
 mod exchange;
+mod kernel;
 mod lab;
 mod planning;
 mod probe;
@@ -26,6 +28,7 @@ use macrotick_model::{Duration, Experiment};
 pub use containers::{HookArgs, HookVerb, RtLibArgs};
 pub use deployment::{ApplyArgs, DoctorArgs, StatusArgs, TopArgs};
 pub use exchange::{DrawName, ExportArgs, ExportTool, GenerateArgs, ImportArgs, ImportTool, OutputArgs, PeriodsName};
+pub use kernel::{KernelArgs, KernelBuildArgs, KernelVerb};
 pub use lab::{LabArgs, LabOptions, LabVerb};
 pub use planning::{AdmitArgs, CaptureArgs, CheckArgs, Epoch, ExplainArgs, PictureArgs, PlanArgs};
 pub use probe::{ProbeArgs, ProbeEndArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
@@ -102,6 +105,8 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// Measure a network path: round trips and one way, with time stamps at every station
     Probe(ProbeArgs),
+    /// Build a kernel for a real machine
+    Kernel(KernelArgs),
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
     /// Write the manual pages

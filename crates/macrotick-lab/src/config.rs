@@ -30,6 +30,16 @@ pub fn value(config: &str, symbol: &str) -> Option<String> {
     Some(value.trim_matches('"').to_owned())
 }
 
+/// Returns the options that are set, with their values as they stand there.
+pub fn all(config: &str) -> impl Iterator<Item = (String, String)> + '_ {
+    config.lines().filter_map(parse_line).filter_map(|(symbol, value)| Some((symbol, value?)))
+}
+
+/// Whether a configuration says something about an option, also that it is not set.
+pub fn mentions(config: &str, symbol: &str) -> bool {
+    config.lines().filter_map(parse_line).any(|(found, _)| found == symbol)
+}
+
 /// Parses `CONFIG_X=value` or `# CONFIG_X is not set`; any other line is a comment.
 fn parse_line(line: &str) -> Option<(String, Option<String>)> {
     let line = line.trim();

@@ -67,6 +67,24 @@ pub enum LabError {
         /// The requested lines.
         missing: Vec<String>,
     },
+    /// A fragment of the user takes away what Macrotick needs.
+    #[error("the fragments contradict what Macrotick needs: {}", contradicted.join(", "))]
+    Fragment {
+        /// The options, with the value that each must have.
+        contradicted: Vec<String>,
+    },
+    /// The configuration of the running kernel is nowhere.
+    #[error("the running kernel's configuration is not in {places}: name a file")]
+    NoRunningConfig {
+        /// The places.
+        places: String,
+    },
+    /// A file is no configuration of a kernel.
+    #[error("{path} is no kernel configuration: no line begins with CONFIG_", path = path.display())]
+    NotAConfig {
+        /// The file.
+        path: PathBuf,
+    },
     /// The kernel's build failed.
     #[error("the {flavor} kernel does not build (log: {log}):\n{tail}", log = log.display())]
     Build {

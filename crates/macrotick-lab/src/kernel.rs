@@ -1,30 +1,23 @@
 //! Builds kernels: one source, several flavours. A build is skipped if its inputs have not changed.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::cache::{self, Key, Lock};
 use crate::command;
 use crate::config;
+use crate::debian;
 use crate::error::{Context, LabError};
 use crate::layout::Layout;
 use crate::progress::Progress;
-use crate::source::{self, Source};
+use crate::source;
+use crate::tree::{self, make, Build};
 
 /// Must change with each change of this file that builds a different kernel from the same inputs.
 const RECIPE: &str = "2";
 /// The lines of output of a whole build, until a build has recorded the true number.
 const TYPICAL_LINES: u64 = 1400;
-/// Fixed values, so the same inputs give the same image.
-const REPRODUCIBLE: [&str; 4] = [
-    "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 2026",
-    "KBUILD_BUILD_USER=macrotick",
-    "KBUILD_BUILD_HOST=lab",
-    "KBUILD_BUILD_VERSION=1",
-];
-
 /// The flavour of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flavor {
@@ -221,9 +214,14 @@ pub fn build(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Re
     if !fresh {
         cache::remove(&dir.join("stamp"))?;
         let source = source::unpack(layout, progress)?;
-        prepare_tree(layout, flavor, &source)?;
+        tree::prepare(layout, &dir, flavor.is_patched(), &source)?;
         configure(layout, flavor)?;
-        compile(layout, flavor, &source, progress)?;
+        if flavor.has_btf() {
+            command::find("pahole", "dwarves")?;
+        }
+        let (name, typical_lines) = (flavor.name(), TYPICAL_LINES);
+        let build = Build { name, dir: &dir, targets: &["bzImage"], typical_lines, is_strict: true };
+        build.compile(layout, &source.release, progress)?;
         for (from, to) in [
             ("linux/arch/x86/boot/bzImage", "bzImage"),
             ("linux/System.map", "System.map"),
@@ -238,42 +236,15 @@ pub fn build(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Re
     describe(&dir, flavor, !fresh)
 }
 
-/// Builds a kernel as a Debian package by the kernel's own `bindeb-pkg`, and returns the package. Only the package of the
-/// image: that of the headers for libc belongs to the distribution.
+/// Builds a kernel and its Debian package, and returns the package. Only that of the image.
 pub fn package(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Result<PathBuf, LabError> {
-    for (program, package) in [("dpkg-buildpackage", "dpkg-dev"), ("dh_builddeb", "debhelper")] {
-        command::find(program, package)?;
-    }
+    debian::find_tools()?;
     let kernel = build(layout, flavor, progress)?;
     let dir = layout.flavor(flavor);
     let _lock = Lock::take(&dir.join("lock"))?;
-    for old in debian_files(&dir)? {
-        cache::remove(&old)?;
-    }
-    let (release, version) = (kernel.release.split('-').next().expect("not empty"), env!("CARGO_PKG_VERSION"));
-    let mut make = make(&dir)?;
-    make.arg(compiler(layout)).arg("bindeb-pkg").arg("DPKG_FLAGS=--rules-target=binary-image --no-check-builddeps");
-    make.arg("KDEB_SOURCENAME=linux-macrotick").arg(format!("KDEB_PKGVERSION={release}+macrotick{version}-1"));
-    make.arg("KDEB_CHANGELOG_DIST=unstable").env("DEBFULLNAME", "Macrotick developers");
-    make.env("DEBEMAIL", "macrotick@example.org").env("KBUILD_VERBOSE", "0");
-    progress.begin(&format!("package the {} kernel {release}", flavor.name()));
-    let log = dir.join("package.log");
-    let file = File::create(&log).context("create", &log)?;
-    let errors = file.try_clone().context("open", &log)?;
-    let status = make.stdin(Stdio::null()).stdout(file).stderr(errors).status().context("start", Path::new("make"))?;
-    progress.end();
-    let made = debian_files(&dir)?.into_iter().find(|path| path.extension().is_some_and(|kind| kind == "deb"));
-    match (status.success(), made) {
-        (true, Some(package)) => Ok(package),
-        _ => Err(LabError::Build { flavor: flavor.name(), tail: complaints(&log), log }),
-    }
-}
-
-/// Returns the files of earlier packages of a kernel.
-fn debian_files(dir: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let entries = fs::read_dir(dir).context("list", dir)?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    Ok(paths.filter(|path| path.to_string_lossy().contains("/linux-image-")).collect())
+    let release = kernel.release.split('-').next().expect("not empty");
+    let packages = debian::package(layout, &dir, (flavor.name(), release), &["image"], progress)?;
+    Ok(packages.into_iter().next().expect("one of each kind"))
 }
 
 fn describe(dir: &Path, flavor: Flavor, built: bool) -> Result<Kernel, LabError> {
@@ -316,51 +287,6 @@ pub(crate) fn request(layout: &Layout, flavor: Flavor) -> Result<String, LabErro
     Ok(config::join(&fragments))
 }
 
-/// Makes the flavour's tree, or updates the tree of the last build. It writes only files that differ.
-fn prepare_tree(layout: &Layout, flavor: Flavor, source: &Source) -> Result<(), LabError> {
-    let dir = layout.flavor(flavor);
-    let (tree, origin) = (dir.join("linux"), dir.join("origin"));
-    if !cache::is_fresh(&origin, &source.key) {
-        cache::remove(&origin)?;
-        cache::remove(&tree)?;
-        command::output(Command::new("cp").arg("-al").arg(&source.tree).arg(&tree))?;
-        cache::remove(&dir.join("changed"))?;
-        cache::stamp(&origin, &source.key)?;
-    }
-    if flavor.is_patched() {
-        let stage = dir.join("stage");
-        cache::remove(&stage)?;
-        command::output(Command::new(layout.kernel().join("apply")).arg(&source.tree).arg("--stage").arg(&stage))?;
-        sync(&stage, &source.tree, &tree, &dir.join("changed"))?;
-    }
-    Ok(())
-}
-
-/// Copies the staged files into the tree. Files that an earlier call changed and this call does not change return to
-/// the source's state. `changed` lists the files that differ from the source; it is written before the tree.
-fn sync(stage: &Path, source: &Path, tree: &Path, changed: &Path) -> Result<(), LabError> {
-    let staged = cache::files_below(stage)?;
-    let before: Vec<PathBuf> = fs::read_to_string(changed).unwrap_or_default().lines().map(PathBuf::from).collect();
-    let mut all: Vec<String> = before.iter().chain(&staged).map(|path| path.display().to_string()).collect();
-    all.sort();
-    all.dedup();
-    fs::write(changed, all.join("\n")).context("write", changed)?;
-    for path in before.iter().filter(|path| !staged.contains(path)) {
-        match fs::read(source.join(path)) {
-            // A copy, not a link: the source's time stamp is older than the object that was built from the changed
-            // file.
-            Ok(original) => drop(cache::write_if_changed(&tree.join(path), &original)?),
-            Err(_) => cache::remove(&tree.join(path))?,
-        }
-    }
-    for path in &staged {
-        let content = fs::read(stage.join(path)).context("read", path)?;
-        cache::write_if_changed(&tree.join(path), &content)?;
-    }
-    let lines: Vec<String> = staged.iter().map(|path| path.display().to_string()).collect();
-    fs::write(changed, lines.join("\n")).context("write", changed)
-}
-
 /// Writes `.config` and checks that every requested line holds.
 fn configure(layout: &Layout, flavor: Flavor) -> Result<(), LabError> {
     let dir = layout.flavor(flavor);
@@ -376,108 +302,9 @@ fn configure(layout: &Layout, flavor: Flavor) -> Result<(), LabError> {
     }
 }
 
-/// Returns `make` in the flavour's tree. Trees have the same depth, and hashed paths are relative to the tree, so the
-/// flavours share the compiler cache.
-pub(crate) fn make(dir: &Path) -> Result<Command, LabError> {
-    let tree = dir.join("linux");
-    let mut make = Command::new(command::find("make", "make")?);
-    // Flags of an outer `make`, such as a dry run or its job server, must not apply to this one.
-    make.current_dir(&tree).env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env_remove("MFLAGS");
-    make.env("CCACHE_BASEDIR", &tree).env("CCACHE_NOHASHDIR", "1").env("CCACHE_DEPEND", "1").env("LC_ALL", "C");
-    make.args(REPRODUCIBLE).arg("LOCALVERSION=");
-    Ok(make)
-}
-
-/// Compiles the kernel. Progress compares the lines of output with those of the last whole build.
-fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn Progress) -> Result<(), LabError> {
-    for (program, package) in
-        [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("ld", "binutils"), ("patch", "patch")]
-    {
-        command::find(program, package)?;
-    }
-    if flavor.has_btf() {
-        command::find("pahole", "dwarves")?;
-    }
-    let dir = layout.flavor(flavor);
-    let (log_path, count_path) = (dir.join("build.log"), dir.join("lines"));
-    let total = fs::read_to_string(&count_path).ok().and_then(|text| text.parse().ok()).unwrap_or(TYPICAL_LINES);
-    let mut log = File::create(&log_path).context("create", &log_path)?;
-    let errors = log.try_clone().context("open", &log_path)?;
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut command = make(&dir)?;
-    command.arg(format!("-j{jobs}")).arg(compiler(layout)).arg("bzImage").stdin(Stdio::null());
-    progress.begin(&format!("build the {} kernel {}", flavor.name(), source.release));
-    let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn().context("start", Path::new("make"))?;
-    let mut lines = 0;
-    for line in BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines().map_while(Result::ok) {
-        writeln!(log, "{line}").context("write", &log_path)?;
-        lines += 1;
-        progress.advance(lines, total.max(lines));
-    }
-    let status = child.wait().context("wait for", Path::new("make"))?;
-    progress.end();
-    if !status.success() {
-        return Err(LabError::Build { flavor: flavor.name(), tail: complaints(&log_path), log: log_path });
-    }
-    if lines > total || !count_path.exists() {
-        fs::write(&count_path, lines.to_string()).context("write", &count_path)?;
-    }
-    Ok(())
-}
-
-/// Returns the compiler: through ccache if it is installed. A warning in our code fails the build.
-pub(crate) fn compiler(layout: &Layout) -> String {
-    format!("CC={}", layout.kernel().join("cc").display())
-}
-
-/// Returns the lines of a build log that show the error, else its end. In a parallel build, the error may be far above
-/// the end.
-pub(crate) fn complaints(log: &Path) -> String {
-    let text = command::read_lossy(log);
-    let telling = ["error", "warning: ", "Error ", "undefined reference", "***"];
-    let found: Vec<&str> =
-        text.lines().filter(|line| telling.iter().any(|word| line.contains(word))).take(30).collect();
-    match found.is_empty() {
-        true => command::tail(&text, 20),
-        false => found.join("\n"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn write(path: PathBuf, text: &str) {
-        cache::make_parent(&path).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    #[test]
-    fn sync_changes_only_what_differs_and_takes_back_what_is_gone() {
-        let dir = std::env::temp_dir().join(format!("macrotick-sync-{}", std::process::id()));
-        let [source, tree, stage] = ["source", "tree", "stage"].map(|name| dir.join(name));
-        for root in [&source, &tree] {
-            write(root.join("kernel/core.c"), "core");
-            write(root.join("kernel/exit.c"), "exit");
-        }
-        write(stage.join("kernel/core.c"), "core+hook");
-        write(stage.join("kernel/tt.c"), "tt");
-        sync(&stage, &source, &tree, &dir.join("changed")).unwrap();
-        assert_eq!(fs::read_to_string(tree.join("kernel/core.c")).unwrap(), "core+hook");
-        assert_eq!(fs::read_to_string(tree.join("kernel/tt.c")).unwrap(), "tt");
-        let time = fs::metadata(tree.join("kernel/core.c")).unwrap().modified().unwrap();
-
-        fs::remove_file(stage.join("kernel/tt.c")).unwrap();
-        sync(&stage, &source, &tree, &dir.join("changed")).unwrap();
-        assert!(!tree.join("kernel/tt.c").exists());
-        assert_eq!(fs::metadata(tree.join("kernel/core.c")).unwrap().modified().unwrap(), time);
-
-        fs::remove_file(stage.join("kernel/core.c")).unwrap();
-        sync(&stage, &source, &tree, &dir.join("changed")).unwrap();
-        assert_eq!(fs::read_to_string(tree.join("kernel/core.c")).unwrap(), "core");
-        assert_eq!(fs::read_to_string(tree.join("kernel/exit.c")).unwrap(), "exit");
-        fs::remove_dir_all(&dir).unwrap();
-    }
 
     /// The package has devices, and the kernel for network cards has PCI.
     #[test]

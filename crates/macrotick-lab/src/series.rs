@@ -19,6 +19,7 @@ use crate::kernel::{self, Flavor};
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::source;
+use crate::tree;
 
 const MACROTICK: &str = "CONFIG_MACROTICK";
 const TIMERSHIELD: &str = "CONFIG_TIMERSHIELD";
@@ -164,7 +165,7 @@ impl Tree<'_> {
         let wanted = config::join(&[kernel::request(self.layout, Flavor::Patched)?, off.concat()]);
         let path = self.dir().join("request.config");
         fs::write(&path, &wanted).context("write", &path)?;
-        let mut make = kernel::make(&self.dir())?;
+        let mut make = tree::make(&self.dir())?;
         command::output(make.arg("-s").arg(format!("KCONFIG_ALLCONFIG={}", path.display())).arg("allnoconfig"))?;
         let config = self.dir().join("linux/.config");
         let missing = config::missing(&wanted, &fs::read_to_string(&config).context("read", &config)?);
@@ -176,14 +177,14 @@ impl Tree<'_> {
 
     fn make(&self, patch: &Path, targets: &[String]) -> Result<(), LabError> {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut make = kernel::make(&self.dir())?;
-        make.arg(format!("-j{jobs}")).arg(kernel::compiler(self.layout)).args(targets);
+        let mut make = tree::make(&self.dir())?;
+        make.arg(format!("-j{jobs}")).arg(tree::compiler(self.layout)).args(targets);
         self.run(patch, &mut make)
     }
 
     fn make_selftests(&self, patch: &Path) -> Result<(), LabError> {
-        self.run(patch, kernel::make(&self.dir())?.arg("-s").arg("headers"))?;
-        let mut make = kernel::make(&self.dir())?;
+        self.run(patch, tree::make(&self.dir())?.arg("-s").arg("headers"))?;
+        let mut make = tree::make(&self.dir())?;
         self.run(
             patch,
             make.args(["-s", "-C", "tools/testing/selftests", "TARGETS=sched_macrotick", "USERCFLAGS=-Werror"]),
@@ -202,7 +203,7 @@ impl Tree<'_> {
             false => Err(LabError::Series {
                 patch: patch.into_owned(),
                 options: self.options(),
-                tail: kernel::complaints(&log),
+                tail: tree::complaints(&log),
                 log,
             }),
         }

@@ -12,6 +12,7 @@ pub mod export;
 pub mod generate;
 pub mod hook;
 pub mod import;
+pub mod kernel;
 pub mod lab;
 pub mod man;
 pub mod observe;
