@@ -137,9 +137,9 @@ pub fn build(
     }
 }
 
-/// Estimates the lines of output of a build. A kernel of the lab has 1.6 lines for each option that is on. Most modules of
+/// Estimates the lines of output of a build. A kernel of the lab has 2.3 lines for each option that is on. Most modules of
 /// a distribution have two files and a link.
 fn typical_lines(config: &str) -> u64 {
     let on = |end: &str| config.lines().filter(|line| line.ends_with(end)).count() as u64;
-    on("=y") * 8 / 5 + on("=m") * 4
+    on("=y") * 9 / 4 + on("=m") * 4
 }
