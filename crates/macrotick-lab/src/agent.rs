@@ -23,6 +23,8 @@ pub const DIRECTORY: &str = "/root";
 /// Files for the job's output until it has ended.
 const STDOUT: &str = "/tmp/.stdout";
 const STDERR: &str = "/tmp/.stderr";
+/// The word of the kernel's command line with the number of CPUs that stay.
+pub(crate) const CPUS: &str = "lab_cpus=";
 /// The variable with the descriptor for progress lines.
 const LIVE_VARIABLE: &str = "MACROTICK_LIVE_FD";
 
@@ -52,13 +54,10 @@ pub fn live(line: &str) {
 
 /// Fetches the job, runs it, and sends its results. An error is a text for the host.
 fn serve(channel: &mut File) -> Result<(), String> {
+    take_offline()?;
     let job = Document::decode(&fwcfg::fetch_job()?)?;
     for (path, content) in &job.files {
         install(Path::new(path), content).map_err(|error| format!("cannot write {path}: {error}"))?;
-    }
-    for cpu in &job.offline {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
-        fs::write(&path, "0").map_err(|error| format!("cannot take a CPU offline: {path}: {error}"))?;
     }
     let (status, forwarder) = run(&job, channel)?;
     end_others();
@@ -66,6 +65,20 @@ fn serve(channel: &mut File) -> Result<(), String> {
         forwarder.join().map_err(|_| "the thread that forwards progress died")?;
     }
     report(&job, status, channel).map_err(|error| format!("cannot send results: {error}"))
+}
+
+/// Takes the CPUs offline that only the boot needed: [`CPUS`] on the kernel's command line has the number of the others.
+///
+/// This is before the machine is saved: what several CPUs do does not repeat.
+fn take_offline() -> Result<(), String> {
+    let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let Some(cpus) = line.split_whitespace().find_map(|word| word.strip_prefix(CPUS)) else { return Ok(()) };
+    let first: u32 = cpus.parse().map_err(|_| format!("{CPUS}{cpus}: not a number of CPUs"))?;
+    let path = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    for path in (first..).map(path).take_while(|path| Path::new(path).exists()) {
+        fs::write(&path, "0").map_err(|error| format!("cannot take a CPU offline: {path}: {error}"))?;
+    }
+    Ok(())
 }
 
 /// Writes a file of the job. A file that starts like a program becomes executable.

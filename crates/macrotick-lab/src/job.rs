@@ -131,6 +131,13 @@ impl GuestJob {
         self.nics.map_or(self.cpus, |nics| nics.queues.max(self.cpus))
     }
 
+    /// Returns the kernel's arguments with that for the agent: the CPUs of the job, if the boot has more.
+    pub(crate) fn all_kernel_args(&self) -> Vec<String> {
+        let surplus = self.cpus_at_boot() > self.cpus;
+        let cpus = surplus.then(|| format!("{}{}", crate::agent::CPUS, self.cpus));
+        self.kernel_args.iter().cloned().chain(cpus).collect()
+    }
+
     /// Returns the part of the job that the agent needs.
     pub(crate) fn document(&self) -> Document {
         Document {
@@ -139,7 +146,6 @@ impl GuestJob {
             files: self.files.clone(),
             collect: self.collect.clone(),
             live: self.live,
-            offline: (self.cpus..self.cpus_at_boot()).collect(),
         }
     }
 }
@@ -185,8 +191,6 @@ pub(crate) struct Document {
     pub files: Vec<(String, Vec<u8>)>,
     pub collect: Vec<String>,
     pub live: bool,
-    /// The CPUs to take offline before the program starts.
-    pub offline: Vec<u32>,
 }
 
 /// The document's head in JSON; the files' contents follow it.
@@ -197,8 +201,6 @@ struct Head {
     files: Vec<(String, usize)>,
     collect: Vec<String>,
     live: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    offline: Vec<u32>,
 }
 
 impl Document {
@@ -207,7 +209,7 @@ impl Document {
     pub fn encode(&self) -> Vec<u8> {
         let files = self.files.iter().map(|(path, content)| (path.clone(), content.len())).collect();
         let (argv, env, collect) = (self.argv.clone(), self.env.clone(), self.collect.clone());
-        let head = Head { argv, env, files, collect, live: self.live, offline: self.offline.clone() };
+        let head = Head { argv, env, files, collect, live: self.live };
         let head = serde_json::to_vec(&head).expect("a job is always JSON");
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
         let contents = self.files.iter().map(|(_, content)| content.as_slice());
@@ -231,8 +233,8 @@ impl Document {
             files.push((path, content.to_vec()));
             rest = after;
         }
-        let Head { argv, env, collect, live, offline, .. } = head;
-        Ok(Document { argv, env, files, collect, live, offline })
+        let Head { argv, env, collect, live, .. } = head;
+        Ok(Document { argv, env, files, collect, live })
     }
 }
 
@@ -290,10 +292,8 @@ mod tests {
     #[test]
     fn the_cpus_that_only_the_cards_need_go_offline() {
         let mut job = GuestJob { nics: Some(NICS), ..GuestJob::new(Flavor::Net, ["/bin/echo"]) };
-        assert_eq!((job.cpus_at_boot(), job.document().offline), (4, vec![1, 2, 3]));
+        assert_eq!((job.cpus_at_boot(), job.all_kernel_args()), (4, vec!["lab_cpus=1".to_owned()]));
         job.cpus = 6;
-        assert_eq!((job.cpus_at_boot(), job.document().offline), (6, vec![]));
-        let document = GuestJob { cpus: 2, ..job }.document();
-        assert_eq!(Document::decode(&document.encode()), Ok(document));
+        assert_eq!((job.cpus_at_boot(), job.all_kernel_args()), (6, vec![]));
     }
 }

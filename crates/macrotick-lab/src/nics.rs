@@ -45,7 +45,7 @@ pub struct Nics {
     /// Their number: 1 to 8.
     pub count: u32,
     /// The queues of each one, 1 to 8. The drivers make one for each CPU that is online at the boot. The machine boots
-    /// with as many CPUs. Those that the job does not have go offline before its program starts.
+    /// with as many CPUs. Those that the job does not have go offline before the machine is saved.
     pub queues: u32,
 }
 

@@ -87,6 +87,8 @@ impl Machine {
             Start::Save => qemu.args(CHECKPOINT).arg("-S"),
             Start::Resume(state) => {
                 let read = format!("exec:cat {}", command::quote(&state.display().to_string()));
+                // A machine that moved to another host announces its cards there, at instants of the host's clock.
+                qemu.args(["-global", "migration.announce-rounds=0"]);
                 qemu.args(CHECKPOINT).args(["-S", "-incoming"]).arg(read)
             }
         };

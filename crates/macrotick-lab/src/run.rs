@@ -140,7 +140,7 @@ impl Lab {
         };
         let (cpus, shift, memory_mib) = (job.cpus_at_boot(), job.shift, job.memory_mib);
         let initrd = self.build_image(job.image, progress)?.path;
-        let kernel_args = job.kernel_args.clone();
+        let kernel_args = job.all_kernel_args();
         let turns = turns::build(&self.layout)?;
         let (kind, nics) = (job.image, job.nics);
         Ok(Machine { kernel, kind, initrd, cpus, shift, memory_mib, nics, kernel_args, turns })

@@ -237,6 +237,7 @@ fn full_cards_on_one_hub_reach_each_other_and_two_runs_are_the_same() {
         for from in 0 1 2; do
             for to in 0 1 2; do [ $from = $to ] || /sbin/ip netns exec n$from ping -c 3 10.0.0.$((to + 1)); done
         done
+        /sbin/ip netns exec n0 ping -q -f -s 1400 -c 300 10.0.0.2
         for n in 0 1 2; do /sbin/ip netns exec n$n ls /sys/class/net/eth$n/queues; done
         nproc; grep -w now /proc/timer_list"#;
     for model in NicModel::ALL {
@@ -253,10 +254,11 @@ fn full_cards_on_one_hub_reach_each_other_and_two_runs_are_the_same() {
             assert!(outcome.status.success(), "{}{}", outcome.stdout_text(), outcome.stderr_text());
             outcome.stdout_text()
         };
+        // Frames that depended on the host's clock once came in the first second after a resume.
         let text = say();
-        assert_eq!(text, say());
+        (0..3).for_each(|_| assert_eq!(text, say()));
         let count = |part: &str| text.matches(part).count();
-        assert_eq!((count(" 0% packet loss"), count("tx-3\n")), (6, 3), "{text}");
+        assert_eq!((count(" 0% packet loss"), count("tx-3\n")), (7, 3), "{text}");
         assert!(text.contains("\n1\n") && text.contains("nsecs"), "{text}");
     }
 }
