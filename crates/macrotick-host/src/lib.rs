@@ -19,11 +19,13 @@
 //! | [`present`] | the promises on this host, as read and as input of the analysis |
 //! | [`clock`], [`environment`], [`proc`] | `CLOCK_TAI`; the facts of a host; processes |
 //! | [`trace`] | an instance of tracefs |
+//! | [`deadline`] | the limits of SCHED_DEADLINE, and the CPUs of its domains |
 //! | [`limits`], [`sys`] | limits of processes; system calls |
 
 pub mod budgets;
 pub mod cgroup;
 pub mod clock;
+pub mod deadline;
 pub mod device;
 pub mod environment;
 mod error;

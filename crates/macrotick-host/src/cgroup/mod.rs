@@ -4,6 +4,7 @@ mod controller;
 mod existing;
 mod group;
 mod owner;
+mod program;
 mod promise;
 
 use std::fs;
@@ -21,6 +22,7 @@ pub use controller::Controller;
 pub use existing::Existing;
 pub use group::{Division, Group};
 pub use owner::{GroupFault, Owner};
+pub use program::ProgramGroup;
 pub use promise::Promised;
 
 /// The mount point of the hierarchy.

@@ -5,6 +5,7 @@
 //! declaration. Of other groups only the budgets are known.
 
 mod analysis;
+mod deadline;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ use crate::cgroup::{is_default_path, read_file, EFFECTIVE_CPUS, ROOT};
 use crate::device;
 use crate::error::HostFailure;
 use crate::lock;
-use crate::proc;
 use crate::state::{self, Deployed};
 use crate::sys;
 
 pub use analysis::{analysed, name, together, Unanalysable};
+pub use deadline::{deadline_threads, DeadlineThread};
 
 /// The promises on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -124,7 +125,7 @@ pub fn present() -> Result<Present, HostFailure> {
         server_period,
         table: device::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, until_refill)),
         groups: groups(&cpus, declared)?,
-        domains: domains(reservations(), &cpus),
+        domains: domains(deadline_threads().map(|thread| (thread.bandwidth, thread.cpus)), &cpus),
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
         reserved: deployed.as_ref().map_or(Vec::new(), |deployed| deployed.reserved.clone()),
         system: deployed.map(|deployed| deployed.system),
@@ -241,14 +242,6 @@ fn is_directory_of(path: &Path, group: &Group) -> bool {
 /// groups below.
 fn name_of(path: &Path) -> String {
     visible(&format!("/{}", path.strip_prefix(ROOT).unwrap_or(path).display()))
-}
-
-/// Returns the reservations of all threads. Ignores a thread that ends during the read.
-fn reservations() -> impl Iterator<Item = (u64, CpuSet)> {
-    proc::processes().flat_map(proc::threads).filter_map(|thread| {
-        let bandwidth = sys::sched_attr(thread).ok()?.bandwidth()?;
-        Some((bandwidth, sys::affinity(thread).ok()?))
-    })
 }
 
 /// Sums reservations by root domain, because the kernel has one account per root domain. The affinity of a thread gives

@@ -6,6 +6,7 @@
 mod attributes;
 mod clock_events;
 mod cpus;
+mod detached;
 mod memory;
 mod namespace;
 mod process;
@@ -19,13 +20,17 @@ pub(crate) use attributes::{attribute, set_attribute};
 pub(crate) use clock_events::may_sample_unprivileged;
 pub use clock_events::open_clock;
 pub use cpus::{cpu_list, cpu_mask, online_cpus, parse_cpu_list, parse_cpu_mask};
+pub use detached::{fork_keeper, Forked};
 pub use memory::{lock_memory, memory_file, seal_size};
 pub use namespace::in_network_namespace;
 pub use process::{
     exited, has_ended_child, ignore_miss_signal, is_subreaper, kill, own_tid, pidfd_open, reap, set_subreaper,
     set_thread_name, signal, signal_on_parent_death, user,
 };
-pub use scheduling::{affinity, pin, policy_name, sched_attr, set_sched_attr, set_standing, SchedAttr, Standing};
+pub use scheduling::{
+    affinity, end_reservation, pin, policy_name, sched_attr, set_sched_attr, set_standing, DeadlineOptions, SchedAttr,
+    Standing,
+};
 pub use socket::set_priority;
 pub use time::{cpu_clock, futex_wake, now, sleep, sleep_until, time_of, timespec};
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::size_of;
 
+use macrotick_analysis::deadline::Task;
 use macrotick_model::{CpuSet, Duration};
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,17 @@ const SCHED_BATCH: u32 = 3;
 const SCHED_IDLE: u32 = 5;
 const SCHED_DEADLINE: u32 = 6;
 const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
+const SCHED_FLAG_RECLAIM: u64 = 2;
+const SCHED_FLAG_DL_OVERRUN: u64 = 4;
+
+/// The options of a reservation of SCHED_DEADLINE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeadlineOptions {
+    /// The thread may also use bandwidth that other reservations leave unused (`SCHED_FLAG_RECLAIM`).
+    pub reclaim: bool,
+    /// The kernel sends the thread SIGXCPU when it has used up its runtime (`SCHED_FLAG_DL_OVERRUN`).
+    pub overrun_signal: bool,
+}
 
 /// Returns the name of a policy.
 pub fn policy_name(policy: u32) -> &'static str {
@@ -138,13 +150,42 @@ impl SchedAttr {
     }
 
     /// Whether the policy is one of Linux itself without a reservation. Threads under another policy have a supply.
-    pub(crate) fn has_no_supply(&self) -> bool {
+    pub fn has_no_supply(&self) -> bool {
         [SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_BATCH, SCHED_IDLE].contains(&self.policy)
     }
 
     /// Whether its policy puts it before all SCHED_OTHER threads without a window or a budget, or behind all of them.
     pub fn is_no_ordinary_thread(&self) -> bool {
         [SCHED_FIFO, SCHED_RR, SCHED_DEADLINE, SCHED_IDLE].contains(&self.policy)
+    }
+
+    /// Adds the options of a reservation.
+    pub fn with(self, options: DeadlineOptions) -> SchedAttr {
+        let reclaim = if options.reclaim { SCHED_FLAG_RECLAIM } else { 0 };
+        let overrun = if options.overrun_signal { SCHED_FLAG_DL_OVERRUN } else { 0 };
+        SchedAttr { flags: self.flags | reclaim | overrun, ..self }
+    }
+
+    /// Returns the options of the reservation.
+    pub fn options(&self) -> DeadlineOptions {
+        DeadlineOptions {
+            reclaim: self.flags & SCHED_FLAG_RECLAIM != 0,
+            overrun_signal: self.flags & SCHED_FLAG_DL_OVERRUN != 0,
+        }
+    }
+
+    /// Whether children start under `SCHED_OTHER`.
+    pub fn resets_on_fork(&self) -> bool {
+        self.flags & SCHED_FLAG_RESET_ON_FORK != 0
+    }
+
+    /// Returns the times of a reservation of SCHED_DEADLINE; the runtime takes the place of the WCET. `None`: the
+    /// thread has another policy.
+    pub fn promised(&self) -> Option<Task> {
+        let length = |ns: u64| Duration::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        let period = if self.period > 0 { self.period } else { self.deadline };
+        let task = Task { wcet: length(self.runtime), period: length(period), deadline: length(self.deadline) };
+        self.bandwidth().map(|_| task)
     }
 
     /// Returns the bandwidth that SCHED_DEADLINE has promised, rounded down like in the kernel (`to_ratio()`). `None`:
@@ -176,6 +217,25 @@ pub fn sched_attr(tid: Tid) -> io::Result<SchedAttr> {
 pub fn set_standing(tid: Tid, standing: Standing) -> io::Result<()> {
     set_sched_attr(tid, &SchedAttr::new(standing, false))
 }
+
+/// Ends the reservation of another thread, and gives it the attributes that it had before.
+///
+/// Linux 6.12 was seen to keep the bandwidth of a thread that sleeps after its 0-lag time. Therefore the reservation
+/// shrinks first, to one that the kernel counts as no bandwidth.
+pub fn end_reservation(tid: Tid, before: &SchedAttr) -> io::Result<()> {
+    let (runtime, period) = SMALLEST;
+    let now = sched_attr(tid)?;
+    if now.promised().is_some() {
+        let options = DeadlineOptions::default();
+        let attr = SchedAttr::new(Standing::Deadline { runtime, deadline: period, period }, true).with(options);
+        // The longest period may be set lower than that; the reservation then ends as it is.
+        let _ = set_sched_attr(tid, &attr);
+    }
+    set_sched_attr(tid, before)
+}
+
+/// The runtime and the period of a reservation that rounds down to no bandwidth.
+const SMALLEST: (Duration, Duration) = (Duration::from_nanos(1024), Duration::from_secs(2));
 
 /// Pins a thread to one CPU, or to several.
 pub fn pin(tid: Tid, cpus: &[u32]) -> io::Result<()> {
@@ -219,5 +279,21 @@ mod tests {
         assert_eq!(SchedAttr { period: 0, ..attr }.bandwidth(), Some(1 << 19));
         assert_eq!(SchedAttr { flags: UNCOUNTED, ..attr }.bandwidth(), None);
         assert_eq!(SchedAttr::new(Standing::Fifo(1), false).bandwidth(), None);
+        assert_eq!(attr.promised(), Some(Task { wcet: ms(1), deadline: ms(2), period: ms(3) }));
+        let (runtime, period) = SMALLEST;
+        let least = SchedAttr::new(Standing::Deadline { runtime, deadline: period, period }, true);
+        assert_eq!(least.bandwidth(), Some(0), "it ends without a trace");
+    }
+
+    #[test]
+    fn options_are_flags_of_the_reservation() {
+        let ms = Duration::from_millis;
+        let attr = SchedAttr::new(Standing::Deadline { runtime: ms(1), deadline: ms(2), period: ms(3) }, false);
+        for (reclaim, overrun_signal, flags) in [(false, false, 1), (true, false, 3), (false, true, 5), (true, true, 7)]
+        {
+            let options = DeadlineOptions { reclaim, overrun_signal };
+            let with = attr.with(options);
+            assert_eq!((with.flags, with.options(), with.resets_on_fork()), (flags, options, true));
+        }
     }
 }
