@@ -9,6 +9,7 @@
 //! | `exchange` | `import`, `export`, `generate` |
 //! | `probe` | `probe` |
 //! | `kernel` | `kernel` |
+//! | `reserve` | `reserve` |
 //! | `lab` | `lab` |
 
 mod containers;
@@ -18,6 +19,7 @@ mod kernel;
 mod lab;
 mod planning;
 mod probe;
+mod reserve;
 mod running;
 
 use std::path::PathBuf;
@@ -32,6 +34,7 @@ pub use kernel::{KernelArgs, KernelBuildArgs, KernelVerb};
 pub use lab::{LabArgs, LabOptions, LabVerb};
 pub use planning::{AdmitArgs, CaptureArgs, CheckArgs, Epoch, ExplainArgs, PictureArgs, PlanArgs};
 pub use probe::{ProbeArgs, ProbeEndArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
+pub use reserve::{MechanismName, ReserveArgs};
 pub use running::{BackendName, CompareArgs, DispatchArgs, HostSettingsName, ObserveArgs, ReportArgs, RunArgs};
 
 /// Time-triggered, mixed-criticality real-time Linux: plan, check, run and report a system.
@@ -46,7 +49,7 @@ pub struct Cli {
 /// The exit codes and their meanings.
 pub const EXIT_CODES: [(u8, &str); 4] = [
     (0, "Done, and the verdict holds (or there is none, as with compare)."),
-    (1, "The verdict does not hold: a miss, a broken bound, an infeasible plan, a refused container."),
+    (1, "The verdict does not hold: a miss, a broken bound, an infeasible plan, a refusal."),
     (2, "Wrong input."),
     (3, "This host or the lab failed."),
 ];
@@ -107,6 +110,8 @@ pub enum Verb {
     Probe(ProbeArgs),
     /// Build a kernel for a real machine
     Kernel(KernelArgs),
+    /// Run any program in a reservation: a runtime in each period, by SCHED_DEADLINE or a group with a budget
+    Reserve(ReserveArgs),
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
     /// Write the manual pages

@@ -95,6 +95,9 @@ pub enum CliError {
     /// The probe failed.
     #[error(transparent)]
     Probe(#[from] macrotick_probe::ProbeError),
+    /// There is no reservation.
+    #[error(transparent)]
+    Reserve(#[from] macrotick_reserve::ReserveError),
     /// A server of the probe has no known address.
     #[error("no address of `{}`: {source}", shortened(.name))]
     NoServer {
@@ -271,6 +274,8 @@ impl CliError {
             | CliError::Mismatch(_) => 2,
             CliError::Node(error) if error.is_about_the_plan() => 2,
             CliError::Probe(error) if error.is_about_the_input() => 2,
+            CliError::Reserve(error) if error.is_about_the_input() => 2,
+            CliError::Reserve(error) if error.is_a_refusal() => 1,
             _ => 3,
         }
     }

@@ -26,8 +26,20 @@ fn every_page_is_written_and_formats_without_a_warning() {
     let hook = ["export-rt-app", "generate", "hook", "hook-add", "hook-install", "hook-run"];
     let import = ["import", "import-ctu-iig", "import-rt-app"];
     let lab = ["kernel", "kernel-build", "lab", "lab-exec", "lab-kernel"];
-    let rest =
-        ["observe", "plan", "probe", "probe-run", "probe-serve", "report", "rt-lib", "run", "status", "stop", "top"];
+    let rest = [
+        "observe",
+        "plan",
+        "probe",
+        "probe-run",
+        "probe-serve",
+        "report",
+        "reserve",
+        "rt-lib",
+        "run",
+        "status",
+        "stop",
+        "top",
+    ];
     let pages =
         verbs.iter().chain(&hook).chain(&import).chain(&lab).chain(&rest).map(|verb| format!("macrotick-{verb}"));
     assert_eq!(names, std::iter::once("macrotick".to_owned()).chain(pages).collect::<Vec<_>>());

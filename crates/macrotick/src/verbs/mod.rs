@@ -19,6 +19,7 @@ pub mod observe;
 pub mod plan;
 pub mod probe;
 pub mod report;
+pub mod reserve;
 pub mod rt_lib;
 pub mod run;
 pub mod status;

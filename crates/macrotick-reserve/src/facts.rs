@@ -1,0 +1,140 @@
+//! The facts of this host and of a running process that the choice and the admission need.
+
+use macrotick_analysis::kernel::{round_up, PARTS};
+use macrotick_analysis::servers;
+use macrotick_host::cgroup::ROOT;
+use macrotick_host::deadline::{domain_of, DeadlineLimits};
+use macrotick_host::present::{self, analysed, deadline_threads, together, DeadlineThread};
+use macrotick_host::sys::{self, SchedAttr, Tid};
+use macrotick_host::{budgets, proc, HostFailure};
+use macrotick_model::CpuSet;
+
+use crate::admission::{Behind, Supply};
+use crate::choice::{Host, NoGroups};
+use crate::error::ReserveError;
+use crate::request::Target;
+use crate::room::Room;
+
+/// The host, seen from a program.
+pub struct Facts {
+    /// The online CPUs.
+    pub online: CpuSet,
+    /// The CPUs of the program's root domain.
+    pub domain: CpuSet,
+    /// The CPUs that the program may use.
+    pub affinity: CpuSet,
+    /// The limits of SCHED_DEADLINE.
+    pub limits: DeadlineLimits,
+    /// Whether it has groups with a budget.
+    pub groups: Result<(), NoGroups>,
+    /// Windows and budgets, on a kernel that has them.
+    pub served: Option<servers::Host>,
+    /// The process; 0 if it does not run yet.
+    pub process: Tid,
+    /// Its threads, with their attributes; none if it does not run yet.
+    pub threads: Vec<(Tid, SchedAttr)>,
+}
+
+impl Facts {
+    /// Reads them.
+    pub fn read(target: &Target) -> Result<Facts, ReserveError> {
+        let (process, thread, threads) = match target {
+            Target::Program(_) => (0, 0, Vec::new()),
+            Target::Process(thread) => {
+                let process = process_of(*thread).ok_or(ReserveError::NoProcess(*thread))?;
+                let attr = |thread| sys::sched_attr(thread).ok().map(|attr| (thread, attr));
+                (process, *thread, proc::threads(process).filter_map(attr).collect())
+            }
+        };
+        if let Some((_, attr)) = threads.iter().find(|(_, attr)| !attr.has_no_supply()) {
+            return Err(ReserveError::Reserved { process, policy: sys::policy_name(attr.policy) });
+        }
+        let own = if thread == 0 { sys::own_tid() } else { thread };
+        let groups = groups();
+        let served = groups.is_ok().then(present::present).transpose()?;
+        Ok(Facts {
+            online: sys::online_cpus()?.into_iter().collect(),
+            domain: domain_of(own)?,
+            affinity: sys::affinity(thread).map_err(HostFailure::system("sched_getaffinity"))?,
+            limits: DeadlineLimits::of_host()?,
+            served: served.map(|present| analysed(&present, &together(&present.groups))).transpose()?,
+            groups,
+            process,
+            threads,
+        })
+    }
+
+    /// Returns the part that the choice needs.
+    pub fn host(&self) -> Host<'_> {
+        Host { domain: &self.domain, groups: &self.groups }
+    }
+
+    /// Returns the threads of SCHED_DEADLINE in the program's domain.
+    pub fn deadline_threads(&self) -> Vec<DeadlineThread> {
+        let shares = |cpus: &CpuSet| cpus.as_slice().iter().any(|&cpu| self.domain.contains(cpu));
+        deadline_threads().filter(|thread| shares(&thread.cpus)).collect()
+    }
+
+    /// Returns the CPU time for deadline tasks in the domain, and the tasks that it has already.
+    pub fn supply(&self, others: Vec<DeadlineThread>) -> Result<Supply, ReserveError> {
+        let behind = match &self.served {
+            None => Behind::Nothing,
+            Some(host) => self.behind(host)?,
+        };
+        Ok(Supply {
+            cpus: self.domain.as_slice().len() as u32,
+            tasks: others.into_iter().map(|other| other.task).collect(),
+            servers: self.limits.servers > 0,
+            behind,
+        })
+    }
+
+    fn behind(&self, host: &servers::Host) -> Result<Behind, ReserveError> {
+        let taken: i128 = self.domain.as_slice().iter().map(|&cpu| taken(host, cpu)).sum();
+        match self.domain.as_slice() {
+            _ if taken == 0 => Ok(Behind::Nothing),
+            &[cpu] => {
+                let table = host.tables.iter().find(|table| table.cpu == cpu);
+                let budgets = host.groups.iter().filter_map(|group| group.on(cpu)).map(|server| server.budget).sum();
+                let left =
+                    macrotick_analysis::deadline::Left::new(host.cycle, host.lead, table, host.server_period, budgets);
+                left.map(|left| Behind::One(Box::new(left))).map_err(ReserveError::Late)
+            }
+            _ => Ok(Behind::Several),
+        }
+    }
+
+    /// Returns the kernel's account of the domain.
+    pub fn room(&self) -> Room {
+        let cpus = self.domain.as_slice();
+        let taken = self.served.iter().flat_map(|host| cpus.iter().map(|&cpu| taken(host, cpu))).sum();
+        let threads = self.deadline_threads();
+        Room { cpus: cpus.len(), limits: self.limits, taken, threads }
+    }
+}
+
+/// Returns the parts of a CPU that windows and budgets take, in the kernel's unit.
+fn taken(host: &servers::Host, cpu: u32) -> i128 {
+    let windows = host.tables.iter().filter(|table| table.cpu == cpu).flat_map(|table| &table.windows);
+    let windows = round_up(windows.map(|window| window.length).sum(), host.cycle, PARTS);
+    let budgets = host.groups.iter().filter_map(|group| group.on(cpu));
+    windows + budgets.map(|server| round_up(server.budget, host.server_period, PARTS)).sum::<i128>()
+}
+
+/// Whether this host has groups with a budget, or why not.
+fn groups() -> Result<(), NoGroups> {
+    if budgets::server_period().is_err() {
+        return Err(NoGroups::NoClass);
+    }
+    let controllers = std::fs::read_to_string(format!("{ROOT}/cgroup.controllers")).unwrap_or_default();
+    match controllers.split_whitespace().any(|name| name == "cpu") {
+        true => Ok(()),
+        false => Err(NoGroups::NoHierarchy),
+    }
+}
+
+/// Returns the process of a thread.
+fn process_of(thread: Tid) -> Option<Tid> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
