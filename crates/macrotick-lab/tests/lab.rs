@@ -237,7 +237,7 @@ fn full_cards_on_one_hub_reach_each_other_and_two_runs_are_the_same() {
         for from in 0 1 2; do
             for to in 0 1 2; do [ $from = $to ] || /sbin/ip netns exec n$from ping -c 3 10.0.0.$((to + 1)); done
         done
-        /sbin/ip netns exec n0 ping -q -f -s 1400 -c 300 10.0.0.2
+        /sbin/ip netns exec n0 ping -q -i 0.001 -s 1400 -c 300 10.0.0.2
         for n in 0 1 2; do /sbin/ip netns exec n$n ls /sys/class/net/eth$n/queues; done
         nproc; grep -w now /proc/timer_list"#;
     for model in NicModel::ALL {
