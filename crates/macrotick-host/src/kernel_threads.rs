@@ -44,7 +44,7 @@ pub(crate) fn find_all(matches: impl Fn(&str) -> bool) -> io::Result<Vec<(Tid, S
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Some(tid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        match name_of(tid) {
+        match proc::name(tid) {
             Some(name) if matches(&name) && is_kernel_thread(tid) => found.push((tid, name)),
             _ => {}
         }
@@ -83,9 +83,8 @@ pub fn full_names<'a>(threads: &'a [GroupThread], cpus: &'a [u32]) -> impl Itera
 
 /// Returns all threads of the kernel with their names.
 pub(crate) fn all() -> Vec<(Tid, String)> {
-    let name = |tid: Tid| fs::read_to_string(format!("/proc/{tid}/comm")).ok();
     let threads = proc::processes().filter(|tid| is_kernel_thread(*tid));
-    threads.filter_map(|tid| Some((tid, name(tid)?.trim_end().to_owned()))).collect()
+    threads.filter_map(|tid| Some((tid, proc::name(tid)?))).collect()
 }
 
 /// Whether this is a thread of the kernel with this name.
@@ -94,11 +93,7 @@ pub(crate) fn is_still(tid: Tid, name: &str) -> bool {
 }
 
 fn has_name(tid: Tid, name: &str) -> bool {
-    name_of(tid).is_some_and(|other| other == name)
-}
-
-fn name_of(tid: Tid) -> Option<String> {
-    Some(fs::read_to_string(format!("/proc/{tid}/comm")).ok()?.trim_end().to_owned())
+    proc::name(tid).is_some_and(|other| other == name)
 }
 
 /// Whether a thread has no command line. A process can choose its name, but it has a command line. An exiting process

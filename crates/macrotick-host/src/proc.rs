@@ -32,22 +32,39 @@ pub fn state(thread: Tid) -> Option<char> {
     split_stat(&stat(thread)?)?.1.next()?.chars().next()
 }
 
+/// Returns the name of a thread, which its program chooses. `None`: there is no such thread.
+pub fn name(thread: Tid) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{thread}/comm")).ok()?.trim_end().to_owned())
+}
+
+/// Returns the process of a thread. `None`: there is no such thread.
+pub fn process_of(thread: Tid) -> Option<Tid> {
+    number_in(&status(thread)?, "Tgid:")
+}
+
 /// Whether a thread belongs to a process, or to one of its descendants.
 pub fn is_of(thread: Tid, process: Tid) -> bool {
     const DEEPEST: usize = 64;
-    let number = |status: &str, key: &str| -> Option<Tid> {
-        status.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
-    };
     let mut at = thread;
     for _ in 0..DEEPEST {
-        let Ok(status) = fs::read_to_string(format!("/proc/{at}/status")) else { return false };
-        let (Some(own), Some(parent)) = (number(&status, "Tgid:"), number(&status, "PPid:")) else { return false };
+        let Some(status) = status(at) else { return false };
+        let (Some(own), Some(parent)) = (number_in(&status, "Tgid:"), number_in(&status, "PPid:")) else {
+            return false;
+        };
         if own == process {
             return true;
         }
         at = parent;
     }
     false
+}
+
+fn status(thread: Tid) -> Option<String> {
+    fs::read_to_string(format!("/proc/{thread}/status")).ok()
+}
+
+fn number_in(status: &str, key: &str) -> Option<Tid> {
+    status.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
 }
 
 /// Returns the program that a process executes. `None`: the process is gone, or belongs to another user.

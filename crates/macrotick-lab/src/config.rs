@@ -50,7 +50,8 @@ fn parse_line(line: &str) -> Option<(String, Option<String>)> {
     symbol.starts_with("CONFIG_").then(|| (symbol.to_owned(), Some(value.to_owned())))
 }
 
-fn render(symbol: &str, value: Option<&str>) -> String {
+/// Returns the line of an option; `None`: it is not set.
+pub fn render(symbol: &str, value: Option<&str>) -> String {
     match value {
         Some(value) => format!("{symbol}={value}\n"),
         None => format!("# {symbol} is not set\n"),

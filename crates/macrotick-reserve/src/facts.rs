@@ -41,7 +41,7 @@ impl Facts {
         let (process, thread, threads) = match target {
             Target::Program(_) => (0, 0, Vec::new()),
             Target::Process(thread) => {
-                let process = process_of(*thread).ok_or(ReserveError::NoProcess(*thread))?;
+                let process = proc::process_of(*thread).ok_or(ReserveError::NoProcess(*thread))?;
                 let attr = |thread| sys::sched_attr(thread).ok().map(|attr| (thread, attr));
                 (process, *thread, proc::threads(process).filter_map(attr).collect())
             }
@@ -131,10 +131,4 @@ fn groups() -> Result<(), NoGroups> {
         true => Ok(()),
         false => Err(NoGroups::NoHierarchy),
     }
-}
-
-/// Returns the process of a thread.
-fn process_of(thread: Tid) -> Option<Tid> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }

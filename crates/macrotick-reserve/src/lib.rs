@@ -166,6 +166,5 @@ fn name_of_group(facts: &Facts) -> String {
 
 /// Returns the name of a thread, safe for a terminal.
 fn name_of(thread: Tid) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
-    macrotick_model::visible::visible(name.trim_end())
+    macrotick_model::visible::visible(&macrotick_host::proc::name(thread).unwrap_or_default())
 }

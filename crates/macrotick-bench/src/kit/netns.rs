@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
 use std::process::{Command, Stdio};
 
-use macrotick_host::sys;
+use macrotick_host::{proc, sys};
 
 use super::process::last_error;
 
@@ -41,11 +41,8 @@ pub fn ip(namespace: Option<&str>, batch: &str) -> Result<(), String> {
 
 /// Returns the thread of the kernel with this name.
 pub fn kernel_thread(name: &str) -> Result<i32, String> {
-    let has_name = |thread: &i32| {
-        let comm = std::fs::read_to_string(format!("/proc/{thread}/comm"));
-        comm.is_ok_and(|comm| comm.trim_end() == name)
-    };
-    macrotick_host::proc::processes().find(has_name).ok_or_else(|| format!("no kernel thread {name}"))
+    let has_name = |thread: &i32| proc::name(*thread).is_some_and(|other| other == name);
+    proc::processes().find(has_name).ok_or_else(|| format!("no kernel thread {name}"))
 }
 
 /// Returns the time of CLOCK_TAI, the clock of the gates.

@@ -1,7 +1,6 @@
 //! Joins a base, the settings and the fragments of the user, and compares the result with the base.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use super::options::{is_about_debug_information, Setting, SETTINGS};
 use crate::config;
@@ -105,21 +104,12 @@ fn symbol(setting: &Setting) -> String {
 }
 
 fn line(setting: &Setting) -> String {
-    match setting.value {
-        "n" => format!("# {} is not set\n", symbol(setting)),
-        value => format!("{}={value}\n", symbol(setting)),
-    }
+    config::render(&symbol(setting), Some(setting.value).filter(|value| *value != "n"))
 }
 
 /// Returns the value of an option as it stands in a configuration; `n` if it is not set.
 fn value(config: &str, symbol: &str) -> String {
     config::all(config).find(|(found, _)| found == symbol).map_or_else(|| "n".into(), |(_, value)| value)
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} instead of {}: {}", self.name, self.now, self.before, self.why)
-    }
 }
 
 #[cfg(test)]

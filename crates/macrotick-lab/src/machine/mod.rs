@@ -93,12 +93,9 @@ fn configure_locked(
         read(&config)
     };
     let without = complete(&config::join(&[request.clone(), options::WITHOUT.into()]))?;
-    let merge = Merge::between(&base, &request, &complete(&request)?)?.with_lost(
-        &base,
-        &read(&config)?,
-        &without,
-        &kconfig::prompts(&dir.join("linux"))?,
-    );
+    let result = complete(&request)?;
+    let prompts = kconfig::prompts(&dir.join("linux"))?;
+    let merge = Merge::between(&base, &request, &result)?.with_lost(&base, &result, &without, &prompts);
     command::output(make(dir)?.arg("-s").arg("syncconfig"))?;
     let release = command::output(make(dir)?.arg("-s").arg("kernelrelease"))?.trim().to_owned();
     let kept = dir.join("config");

@@ -248,12 +248,9 @@ fn legend(trace: bool, framed: bool) -> String {
     if framed {
         keys.push(("framed", "the job that a heading names"));
     }
-    let key = |&(class, text): &(&str, &str)| {
-        let shape = match class {
-            "missed" => "<path class=\"missed\" d=\"M13 11l-4 -7h8z\"/>".to_owned(),
-            _ => format!("<rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"),
-        };
-        write::key(&shape, text)
+    let key = |&(class, text): &(&str, &str)| match class {
+        "missed" => write::key("<path class=\"missed\" d=\"M13 11l-4 -7h8z\"/>", text),
+        _ => write::bar_key(class, text),
     };
     write::keys(&keys.iter().map(key).collect::<Vec<_>>())
 }

@@ -29,6 +29,11 @@ pub(crate) fn key(shape: &str, text: &str) -> String {
     )
 }
 
+/// Returns an entry with a bar of this class as its shape.
+pub(crate) fn bar_key(class: &str, text: &str) -> String {
+    key(&format!("<rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"), text)
+}
+
 /// Returns the line of all keys. There is none without keys.
 pub(crate) fn keys(keys: &[String]) -> String {
     if keys.is_empty() {

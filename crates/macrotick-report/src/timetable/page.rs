@@ -1,6 +1,6 @@
 //! A plan as one HTML file: the verdict, the timetable, and the times of tasks, pools and chains.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use macrotick_check::{TaskVerdict, Verdict};
 use macrotick_model::visible::visible;
@@ -138,8 +138,7 @@ fn legend(rows: &Rows) -> String {
     let bars = || rows.rows.iter().flat_map(|row| &row.bars);
     let key = |&(class, drawn, text): &(&str, &str, &str)| {
         let is_drawn = bars().any(|bar| bar.class.split(' ').any(|one| one == class));
-        is_drawn
-            .then(|| write::key(&format!("<rect class=\"{drawn}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"), text))
+        is_drawn.then(|| write::bar_key(drawn, text))
     };
     let keys = [
         ("paper", "series s0 paper", "window of a group"),
@@ -147,18 +146,13 @@ fn legend(rows: &Rows) -> String {
         ("sync", "sync", "sync window"),
         ("gate", "gate", "open gate"),
     ];
-    let mut owners: Vec<(&str, &str)> = Vec::new();
-    for bar in bars().filter(|bar| !bar.name.is_empty()) {
-        if !owners.iter().any(|(name, _)| *name == bar.name) {
-            owners.push((&bar.name, &bar.class));
-        }
+    let named = bars().filter(|bar| !bar.name.is_empty());
+    let mut owners: BTreeSet<(&str, &str)> = named.map(|bar| (bar.class.as_str(), bar.name.as_str())).collect();
+    if owners.len() > NAMED {
+        owners.clear();
     }
-    owners.sort_by_key(|(_, class)| *class);
-    owners.truncate(if owners.len() > NAMED { 0 } else { NAMED });
-    let owner = |(name, class): (&str, &str)| {
-        write::key(&format!("<rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"), &escape(name))
-    };
-    let all: Vec<String> = owners.into_iter().map(owner).chain(keys.iter().filter_map(key)).collect();
+    let owners = owners.into_iter().map(|(class, name)| write::bar_key(class, &escape(name)));
+    let all: Vec<String> = owners.chain(keys.iter().filter_map(key)).collect();
     write::keys(&all)
 }
 
