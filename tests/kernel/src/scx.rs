@@ -282,6 +282,7 @@ impl Changer {
     /// Forks the process. The seed determines its choices.
     pub fn start(seed: u64) -> Check<Changer> {
         types()?;
+        let_timers_expire()?;
         let asked = Board::new(1);
         let child = process::fork(|| {
             if sys::set_sched(0, SchedAttr::fifo(30)).is_err() {
@@ -303,6 +304,16 @@ impl Changer {
         self.asked.set(0, 1);
         self.child.succeed(10_000_000_000)
     }
+}
+
+/// Gives the threads of softirqs the priority of RCU's threads. While Linux 6.12 unloads a scheduler, new threads are in
+/// the fair class already, above those of sched_ext, and `scx_cgroup_lock()` waits for RCU. With PREEMPT_RT, RCU's timers
+/// expire in ksoftirqd. If that is a thread of sched_ext, a busy new thread stops RCU.
+fn let_timers_expire() -> Check {
+    (0..sys::nr_cpus()).try_for_each(|cpu| {
+        let thread = process::kernel_thread(&format!("ksoftirqd/{cpu}"))?;
+        sys::set_sched(thread, SchedAttr::fifo(1)).explain("the policy of ksoftirqd")
+    })
 }
 
 fn change(mut random: Random, asked: Board) {
