@@ -149,6 +149,7 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ended::Time(limit) => write!(f, "in {limit:?}"),
+            Ended::Trials(1) => write!(f, "in 1 trial"),
             Ended::Trials(trials) => write!(f, "in {trials} trials"),
             Ended::Interrupted => f.write_str("before the search was interrupted"),
         }

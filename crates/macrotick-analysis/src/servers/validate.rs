@@ -5,7 +5,7 @@ use macrotick_model::{CpuSet, CpuTable, Duration, Window};
 use super::{Arrival, Bandwidth, Domain, Group, GroupTask, Host, Phase, Refill, Server, PRIORITIES};
 
 /// The longest possible time. With it no sum leaves the range of its type.
-pub const LONGEST: Duration = Duration::from_secs(1000);
+pub const LONGEST: Duration = macrotick_model::GroupTask::LONGEST;
 
 /// The fault of an invalid host or container.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

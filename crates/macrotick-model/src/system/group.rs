@@ -109,10 +109,11 @@ object! {
     #[derive(Eq)]
     pub struct GroupTask: "a task of a group" {
         "name" name: String [Kind::Name { most: MAX_LONG_NAME }], required = "The name of the task, unique in the group.";
-        "period" period: Duration, required = "Minimum interval between two arrivals.";
-        "wcet" wcet: Duration, required = "Worst-case execution time of a job.";
-        "deadline" deadline: Duration, or "the period" { period } = "Deadline relative to the arrival of a job.";
-        "release-jitter" release_jitter: Duration [NOT_NEGATIVE], or "`0us`" { Duration::ZERO }
+        "period" period: Duration [GroupTask::LENGTH], required = "Minimum interval between two arrivals.";
+        "wcet" wcet: Duration [GroupTask::LENGTH], required = "Worst-case execution time of a job.";
+        "deadline" deadline: Duration [GroupTask::LENGTH], or "the period" { period }
+            = "Deadline relative to the arrival of a job.";
+        "release-jitter" release_jitter: Duration [GroupTask::JITTER], or "`0us`" { Duration::ZERO }
             = "Maximum delay from the arrival of a job to its release.";
         "priority" priority: Option<u32> [PRIORITY], optional "an order in which all tasks meet their deadlines"
             = "Priority inside the group: a higher number runs first.";
@@ -122,9 +123,11 @@ object! {
     }
 }
 
-const NOT_NEGATIVE: Kind = Kind::Time { least: Duration::ZERO, most: Duration::from_nanos(i64::MAX) };
-
 impl GroupTask {
+    /// The longest time of such a task. The analysis of servers computes with sums and products of such times.
+    pub const LONGEST: Duration = Duration::from_secs(1000);
+    const LENGTH: Kind = Kind::Time { least: Duration::from_nanos(1), most: GroupTask::LONGEST };
+    const JITTER: Kind = Kind::Time { least: Duration::ZERO, most: GroupTask::LONGEST };
     /// The placeholder for the first CPU of the group while a description is read. No CPU has this number.
     pub(crate) const FIRST_CPU: u32 = u32::MAX;
 }
