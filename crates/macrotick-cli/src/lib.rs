@@ -10,6 +10,7 @@
 //! | `probe` | `probe` |
 //! | `kernel` | `kernel` |
 //! | `reserve` | `reserve` |
+//! | `measure` | `measure` |
 //! | `lab` | `lab` |
 
 mod containers;
@@ -17,6 +18,7 @@ mod deployment;
 mod exchange;
 mod kernel;
 mod lab;
+mod measure;
 mod planning;
 mod probe;
 mod reserve;
@@ -32,6 +34,7 @@ pub use deployment::{ApplyArgs, DoctorArgs, StatusArgs, TopArgs};
 pub use exchange::{DrawName, ExportArgs, ExportTool, GenerateArgs, ImportArgs, ImportTool, OutputArgs, PeriodsName};
 pub use kernel::{KernelArgs, KernelBuildArgs, KernelVerb};
 pub use lab::{LabArgs, LabOptions, LabVerb};
+pub use measure::MeasureArgs;
 pub use planning::{AdmitArgs, CaptureArgs, CheckArgs, Epoch, ExplainArgs, PictureArgs, PlanArgs};
 pub use probe::{ProbeArgs, ProbeEndArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
 pub use reserve::{MechanismName, ReserveArgs};
@@ -112,6 +115,8 @@ pub enum Verb {
     Kernel(KernelArgs),
     /// Run any program in a reservation: a runtime in each period, by SCHED_DEADLINE or a group with a budget
     Reserve(ReserveArgs),
+    /// Measure any program from outside: periods, jitter, execution times, and a description of it
+    Measure(MeasureArgs),
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
     /// Write the manual pages

@@ -3,8 +3,9 @@
 //! The ring buffer does not overwrite: if it is full, it loses the latest events.
 
 use std::ffi::CStr;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::HostFailure;
@@ -37,6 +38,29 @@ impl Instance {
         let mut instance = Instance::make(&format!("instances/{name}"), &[event])?;
         instance._mount = mount;
         Ok(Some(instance))
+    }
+
+    /// Makes an instance of another name for some events. Tracing is still off.
+    pub fn of_events(name: &str, events: &[&str]) -> Result<Instance, HostFailure> {
+        Instance::make(&format!("instances/{name}"), events)
+    }
+
+    /// Lets only those events pass that a filter accepts (Documentation/trace/events.rst, section 5). It replaces the
+    /// filter before.
+    pub fn filter(&self, event: &str, filter: &str) -> Result<(), HostFailure> {
+        self.write(&format!("events/{event}/filter"), filter)
+    }
+
+    /// Opens the ring buffer of a CPU. A read takes a page, or fails with `WouldBlock`.
+    pub fn open_raw(&self, cpu: u32) -> Result<File, HostFailure> {
+        let path = self.directory.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+        opened.map_err(HostFailure::file("open", path.as_path()))
+    }
+
+    /// Returns the kernel's description of an event: its number and its fields.
+    pub fn format_of(&self, event: &str) -> Result<String, HostFailure> {
+        file::read(&self.directory.join("events").join(event).join("format"))
     }
 
     fn make(name: &str, events: &[&str]) -> Result<Instance, HostFailure> {

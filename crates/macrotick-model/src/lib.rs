@@ -46,5 +46,5 @@ pub use system::{
     ProfileSettings, Program, Reservation, Reserve, Serving, SetUp, Slot, Supply, SyncClass, SyncWindow, System, Task,
     TrafficClass, UdpReceive, UdpSend, Uniform, Windows, Workload,
 };
-pub use time::{Duration, Instant};
+pub use time::{nanos, Duration, Instant};
 pub use units::{ParseSizeError, ParseSpeedError, Size, Speed};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use macrotick_admit::AdmitError;
 use macrotick_doctor::capture::DocumentError;
 use macrotick_hook::HookError;
+use macrotick_measure::MeasureError;
 use macrotick_model::files::{FileError, LoadError};
 use macrotick_model::visible::{shortened, visible};
 use macrotick_model::Duration;
@@ -98,6 +99,9 @@ pub enum CliError {
     /// There is no reservation.
     #[error(transparent)]
     Reserve(#[from] macrotick_reserve::ReserveError),
+    /// Nothing is measured.
+    #[error(transparent)]
+    Measure(#[from] macrotick_measure::MeasureError),
     /// A server of the probe has no known address.
     #[error("no address of `{}`: {source}", shortened(.name))]
     NoServer {
@@ -276,6 +280,8 @@ impl CliError {
             CliError::Probe(error) if error.is_about_the_input() => 2,
             CliError::Reserve(error) if error.is_about_the_input() => 2,
             CliError::Reserve(error) if error.is_a_refusal() => 1,
+            CliError::Measure(error) if error.is_about_the_input() => 2,
+            CliError::Measure(MeasureError::Nothing(_) | MeasureError::NoPeriod) => 1,
             _ => 3,
         }
     }

@@ -15,6 +15,7 @@ pub mod import;
 pub mod kernel;
 pub mod lab;
 pub mod man;
+pub mod measure;
 pub mod observe;
 pub mod plan;
 pub mod probe;
