@@ -9,7 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::HostFailure;
-use crate::file;
+use crate::sys::Tid;
+use crate::{file, proc};
 
 /// The mount point of tracefs.
 pub const ROOT: &str = "/sys/kernel/tracing";
@@ -40,9 +41,19 @@ impl Instance {
         Ok(Some(instance))
     }
 
-    /// Makes an instance of another name for some events. Tracing is still off.
-    pub fn of_events(name: &str, events: &[&str]) -> Result<Instance, HostFailure> {
-        Instance::make(&format!("instances/{name}"), events)
+    /// Makes an instance of this process for some events. Its name begins with `name`. Tracing is still off. Instances of
+    /// such processes that were killed are removed.
+    pub fn of_process(name: &str, events: &[&str]) -> Result<Instance, HostFailure> {
+        let instance = Instance::make(&format!("instances/{name}-{}", std::process::id()), events)?;
+        for other in fs::read_dir(Path::new(ROOT).join("instances")).into_iter().flatten().flatten() {
+            let file = other.file_name();
+            let process =
+                file.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('-')?.parse::<Tid>().ok());
+            if process.is_some_and(|process| proc::stat(process).is_none()) {
+                let _ = fs::remove_dir(other.path());
+            }
+        }
+        Ok(instance)
     }
 
     /// Lets only those events pass that a filter accepts (Documentation/trace/events.rst, section 5). It replaces the

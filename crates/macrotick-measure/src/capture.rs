@@ -79,8 +79,7 @@ impl Capture {
         if sys::user() != 0 {
             return Err(MeasureError::NotAllowed);
         }
-        let name = format!("macrotick-measure-{}", std::process::id());
-        let instance = Instance::of_events(&name, &[SWITCH, WAKE, FORK])?;
+        let instance = Instance::of_process("macrotick-measure", &[SWITCH, WAKE, FORK])?;
         let points = Points::read(&instance)?;
         let buffers = sys::online_cpus()?.into_iter().map(|cpu| instance.open_raw(cpu));
         let buffers = buffers.collect::<Result<Vec<File>, HostFailure>>()?;

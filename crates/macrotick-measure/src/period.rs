@@ -119,6 +119,8 @@ fn judge(wakes: &[i64], period: f64) -> Option<Judged> {
 const ALIKE: i64 = 4;
 /// The spread of the first wake-ups of jobs, as a share of that of the other ones.
 const STEADIER: f64 = 0.1;
+/// The least spread of the other ones, as a share of the period. Smaller ones are those of the kernel's paths.
+const UNSTEADY: f64 = 0.01;
 /// The share of wake-ups at each end that does not count for a spread: some are far too late on a busy host.
 const OUTSIDE: f64 = 0.2;
 
@@ -141,7 +143,8 @@ fn coarser(wakes: &[i64], grid: &Grid) -> Option<Grid> {
     (2..=ALIKE).find_map(|several| {
         let mut classes = (0..several).map(|number| class(several, number)).collect::<Option<Vec<_>>>()?;
         classes.sort_by(|a, b| a.0.total_cmp(&b.0));
-        (classes[0].0 < STEADIER * classes[1].0).then_some(classes[0].1)
+        let others = classes[1].0;
+        (classes[0].0 < STEADIER * others && others > UNSTEADY * grid.period).then_some(classes[0].1)
     })
 }
 
@@ -248,6 +251,15 @@ mod tests {
             let wakes: Vec<i64> =
                 releases.flat_map(|at| [at, at + 49_000_000 + below(&mut random, 2_000_000)]).collect();
             ensure(&wakes, 100_000_000);
+        }
+    }
+
+    #[test]
+    fn wake_ups_that_are_exact_to_the_microsecond_have_their_own_period() {
+        for seed in 0..20 {
+            let mut random = Random::new(seed);
+            let wakes: Vec<i64> = (0..400).map(|job| job * 5_000_000 + job % 2 * below(&mut random, 3000)).collect();
+            ensure(&wakes, 5_000_000);
         }
     }
 

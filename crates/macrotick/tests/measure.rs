@@ -108,3 +108,25 @@ fn what_cannot_be_measured_is_named() {
     let told = text(&output.stderr);
     assert!(output.status.code() == Some(1) && told.contains("nothing to tell"), "{output:?}");
 }
+
+/// A killed measurement leaves its instance of tracefs, and the next one removes it.
+#[test]
+fn remains_of_killed_measurements_are_removed() {
+    if !may_measure() {
+        return;
+    }
+    let of = |process: u32| format!("/sys/kernel/tracing/instances/macrotick-measure-{process}");
+    let exists = |process: u32| std::path::Path::new(&of(process)).exists();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+    let own = std::process::id().to_string();
+    let mut killed = command.args(["measure", "--pid", &own]).stdout(Stdio::null()).spawn().unwrap();
+    let begin = std::time::Instant::now();
+    while !exists(killed.id()) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "no instance");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    killed.kill().and_then(|()| killed.wait()).unwrap();
+    assert!(exists(killed.id()), "a killed process removes nothing");
+    measure(&["--pid", &own, "--for", "100ms"]);
+    assert!(!exists(killed.id()), "it is still there");
+}
