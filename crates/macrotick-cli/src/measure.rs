@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use macrotick_measure::Target;
 use macrotick_model::Duration;
 
@@ -11,6 +11,7 @@ use crate::length;
 
 /// Arguments of `measure`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("own-stdout").args(["pid"])))]
 pub struct MeasureArgs {
     /// Measure this running process, with all its threads
     #[arg(long, conflicts_with = "program", value_parser = clap::value_parser!(i32).range(1..))]
@@ -25,7 +26,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "CPU", default_value_t = 0, requires = "output", value_parser = clap::value_parser!(u32).range(..=1023))]
     pub cpu: u32,
     /// Print the result as JSON; standard output of a started program stays its own
-    #[arg(long, requires = "pid")]
+    #[arg(long, requires = "own-stdout")]
     pub json: bool,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, required_unless_present = "pid")]
