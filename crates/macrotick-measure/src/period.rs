@@ -101,13 +101,12 @@ fn judge(wakes: &[i64], period: f64) -> Option<Judged> {
     let mut count = wakes.len().min(FEWEST);
     loop {
         let part = &wakes[..count];
-        let (cut, empty) = largest_gap(part, period);
-        let firsts = firsts(part, &Grid { period, error: 0.0, cut });
+        let firsts = firsts(part, &Grid { period, error: 0.0, cut: largest_gap(part, period).0 });
         let (fitted, error) = fit(&firsts)?;
         if count == wakes.len() {
             let slots = firsts.last()?.0 - firsts.first()?.0 + 1;
             let covered = firsts.len() as f64 / slots as f64;
-            let (cut, empty) = if fitted == period { (cut, empty) } else { largest_gap(part, fitted) };
+            let (cut, empty) = largest_gap(part, fitted);
             return Some(Judged { grid: Grid { period: fitted, error, cut }, empty, covered, slots: slots as usize });
         }
         period = fitted;
