@@ -27,8 +27,8 @@ test-network: kernel-pristine
 	$(SLOW) -p macrotick-net-tests --test lab -- --ignored full_
 test-lab: kernel kernel-pristine
 	$(SLOW) -p macrotick --test lab -- --ignored full_
-test-containers: kernel-engines
-	$(SLOW) -p macrotick --test containers --test tutorials -- --ignored full_
+test-containers: kernel-engines kernel-pristine
+	$(SLOW) -p macrotick --test containers --test executed -- --ignored full_
 test-cards: kernel-net
 	$(SLOW) -p macrotick-lab --test lab -- --ignored full_
 test-benches: kernel kernel-pristine kernel-engines kernel-net product

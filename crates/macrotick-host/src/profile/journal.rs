@@ -63,7 +63,8 @@ impl fmt::Display for Made {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Made { name, before, after, failure } = self;
         match failure {
-            None => write!(f, "{name}: {before} -> {after}"),
+            // Numbers of one file are separated by tabs.
+            None => write!(f, "{name}: {} -> {}", before.replace('\t', " "), after.replace('\t', " ")),
             Some(reason) => write!(f, "{name}: {reason}"),
         }
     }

@@ -4,29 +4,15 @@ use clap::error::ErrorKind;
 use clap::Parser as _;
 use macrotick_cli::Cli;
 use macrotick_fixtures::{pages, read_tree};
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
-/// Returns the shell commands of a page, one per line. A line that ends with a backslash goes on.
-fn commands(page: &str) -> Vec<String> {
-    let (mut commands, mut block) = (Vec::new(), None);
-    for event in Parser::new(page) {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) if &*language == "sh" => {
-                block = Some(String::new());
-            }
-            Event::Text(text) => {
-                if let Some(block) = &mut block {
-                    block.push_str(&text);
-                }
-            }
-            Event::End(TagEnd::CodeBlock) => {
-                let text = block.take().unwrap_or_default().replace("\\\n", " ");
-                commands.extend(text.lines().map(str::to_owned));
-            }
-            _ => {}
-        }
-    }
-    commands
+use crate::page::{steps, Step};
+
+/// Returns the commands of a page.
+fn commands(page: &str) -> impl Iterator<Item = String> {
+    steps(page).into_iter().flat_map(|step| match step {
+        Step::Run(run) => run.commands,
+        Step::Save { .. } | Step::Other { .. } => Vec::new(),
+    })
 }
 
 /// Returns the words of the call of `macrotick` in a command, without redirections, comments and other commands.

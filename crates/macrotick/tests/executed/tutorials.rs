@@ -1,0 +1,40 @@
+//! The tutorials. Each output on their pages is compared.
+
+use macrotick_fixtures::read_tree;
+
+use crate::how_to::Page;
+use crate::page::{steps, Step};
+
+/// A command that sets up the machine has been executed by the user of the test.
+fn tutorial(path: &'static str) -> Page {
+    let others = steps(&read_tree(&format!("docs/{path}.md")));
+    let others: Vec<_> = others.iter().filter(|step| matches!(step, Step::Other { .. })).collect();
+    assert!(others.is_empty(), "blocks without a use: {others:?}");
+    Page::of(path)
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn the_first_timetable_is_as_its_page_says() {
+    tutorial("tutorials/first-timetable").execute(4);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn two_cpus_are_as_their_page_says() {
+    tutorial("tutorials/two-cpus").execute(4);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn two_containers_and_a_gate_are_as_their_page_says() {
+    tutorial("tutorials/two-containers-and-a-gate").execute(4);
+}
+
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_with_a_budget_is_as_its_page_says() {
+    tutorial("tutorials/container-with-a-budget")
+        .depends("macrotick lab exec --flavor engines --file guest.yaml", "services of the distribution run as well")
+        .execute(4);
+}
