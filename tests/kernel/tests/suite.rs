@@ -412,12 +412,24 @@ fn full_scx_long_on_one_cpu() {
     Suite { long: true, ..SCX }.run();
 }
 
+const DEBUG_SCX: Suite = Suite { flavor: Flavor::DebugScx, verdicts: Verdicts::MayRepeat, ..SCX };
+
 #[test]
 #[ignore = "needs the lab, takes long"]
-fn full_scx_on_debug() {
-    for cpus in [1, 2, 4] {
-        Suite { flavor: Flavor::DebugScx, cpus, verdicts: Verdicts::MayRepeat, ..SCX }.run();
-    }
+fn full_scx_on_debug_with_one_cpu() {
+    Suite { cpus: 1, ..DEBUG_SCX }.run();
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_on_debug_with_two_cpus() {
+    Suite { cpus: 2, ..DEBUG_SCX }.run();
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_on_debug_with_four_cpus() {
+    Suite { cpus: 4, ..DEBUG_SCX }.run();
 }
 
 #[test]
