@@ -72,7 +72,8 @@ impl Watch for Search {
         if progress.elapsed >= PATIENCE {
             let bottleneck = progress.bottleneck.map(|error| format!(": {error}")).unwrap_or_default();
             let (elapsed, limit, trials) = (progress.elapsed.as_secs(), self.limit.as_secs(), progress.trials);
-            self.bar.set_message(visible(&format!("searching, {elapsed} s of {limit} s, {trials} trials{bottleneck}")));
+            let trials = if trials == 1 { "1 trial".to_owned() } else { format!("{trials} trials") };
+            self.bar.set_message(visible(&format!("searching, {elapsed} s of {limit} s, {trials}{bottleneck}")));
         }
     }
 }

@@ -178,3 +178,36 @@ fn a_refused_annotation_steers_no_terminal() {
     let told = errors(&hook.wait_with_output().unwrap());
     assert!(told.contains("annotation macrotick.budget: \\u{1b}[2J: ") && !told.contains('\u{1b}'), "{told}");
 }
+
+/// A result needs a place before the work begins, and a measured program does not start without it.
+#[test]
+fn a_place_that_is_missing_is_reported_before_the_work() {
+    let folder = folder("places");
+    let system = system();
+    let calls: [&[&str]; 6] = [
+        &["plan", &system, "-o", "PLACE"],
+        &["plan", &system, "--html", "PLACE"],
+        &["check", &system, "--svg", "PLACE"],
+        &["generate", "--seed", "1", "-o", "PLACE"],
+        &["measure", "-o", "PLACE", "--", "touch", "started"],
+        &["probe", "run", "127.0.0.1", "--csv", "PLACE"],
+    ];
+    let places = [
+        ("missing/file", "cannot write missing/file: No such file or directory"),
+        ("observation.json/file", "cannot write observation.json/file: not a directory"),
+        (".", "cannot write .: is a directory"),
+    ];
+    for words in calls {
+        for (place, expected) in places {
+            let words: Vec<String> = words.iter().map(|word| word.replace("PLACE", place)).collect();
+            let output = run(&folder, &words, Stdio::piped(), Stdio::piped());
+            let errors = errors(&output);
+            assert!(
+                output.status.code() == Some(3) && errors.contains(expected),
+                "{words:?}: {:?} {errors}",
+                output.status
+            );
+        }
+    }
+    assert!(!folder.join("started").exists() && !folder.join("missing").exists());
+}

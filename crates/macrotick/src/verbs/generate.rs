@@ -2,7 +2,8 @@
 
 use macrotick_cli::GenerateArgs;
 use macrotick_generate::{drawn, Jitter, Recipe, Size};
-use macrotick_report::{output, write_text};
+use macrotick_model::whole;
+use macrotick_report::output;
 
 use crate::error::CliError;
 use crate::files::Files;
@@ -25,7 +26,9 @@ pub fn execute(args: &GenerateArgs) -> Result<Outcome, CliError> {
     };
     let text = drawn(args.seed, &recipe)?.to_yaml();
     match &args.output {
-        Some(path) => write_text(path, &text)?,
+        Some(path) => {
+            whole::write(path, text.as_bytes()).map_err(|source| CliError::Write { path: path.clone(), source })?;
+        }
         None => output::print(text),
     }
     Ok(Outcome::Done)
