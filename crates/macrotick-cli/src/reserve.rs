@@ -1,24 +1,29 @@
 //! The arguments of `reserve`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use macrotick_host::sys::DeadlineOptions;
 use macrotick_model::{CpuSet, Duration};
+use macrotick_reserve::adapt::Adaptive;
 use macrotick_reserve::{Mechanism, Request, Target, Times};
 
 use crate::length;
+
+/// The default of `--find-within`.
+const FIND_WITHIN: Duration = Duration::from_secs(10);
 
 /// Arguments of `reserve`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("own-output").args(["dry_run", "pid"]).multiple(true)))]
 pub struct ReserveArgs {
     /// The CPU time in each period
-    #[arg(long, value_name = "LENGTH", value_parser = length)]
-    pub runtime: Duration,
+    #[arg(long, value_name = "LENGTH", value_parser = length, required_unless_present = "adapt")]
+    pub runtime: Option<Duration>,
     /// The period
-    #[arg(long, value_name = "LENGTH", value_parser = length)]
-    pub period: Duration,
+    #[arg(long, value_name = "LENGTH", value_parser = length, required_unless_present = "adapt")]
+    pub period: Option<Duration>,
     /// The time from the begin of a period in which the runtime is there [default: the period]
     #[arg(long, value_name = "LENGTH", value_parser = length)]
     pub deadline: Option<Duration>,
@@ -40,6 +45,18 @@ pub struct ReserveArgs {
     /// Reserve for this running process, until it ends or SIGINT ends this command
     #[arg(long, conflicts_with = "program", value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
+    /// Find the period, and the least runtime that keeps the jobs on time; --runtime is the first one, --period a known one
+    #[arg(long, conflicts_with_all = ["dry_run", "json", "overrun_signal"])]
+    pub adapt: bool,
+    /// The greatest runtime [default: 80 % of the deadline]
+    #[arg(long, value_name = "LENGTH", value_parser = length, requires = "adapt")]
+    pub at_most: Option<Duration>,
+    /// The longest time until a period is found [default: 10s]
+    #[arg(long, value_name = "LENGTH", value_parser = length, requires = "adapt")]
+    pub find_within: Option<Duration>,
+    /// Write a system description with the period and the runtime that were found
+    #[arg(short, long, value_name = "FILE", requires = "adapt")]
+    pub output: Option<PathBuf>,
     /// Print what would be reserved, or why not, and stop
     #[arg(long)]
     pub dry_run: bool,
@@ -54,7 +71,9 @@ pub struct ReserveArgs {
 impl ReserveArgs {
     /// Returns the request.
     pub fn request(&self) -> Request {
-        let &ReserveArgs { runtime, period, reclaim, overrun_signal, all_threads, .. } = self;
+        let &ReserveArgs { reclaim, overrun_signal, all_threads, .. } = self;
+        // Only with --adapt they may be missing, and then they do not count.
+        let [runtime, period] = [self.runtime, self.period].map(|length| length.unwrap_or(Duration::ZERO));
         Request {
             target: self.pid.map_or_else(|| Target::Program(self.program.clone()), Target::Process),
             times: Times { runtime, period, deadline: self.deadline.unwrap_or(period) },
@@ -62,6 +81,20 @@ impl ReserveArgs {
             all_threads,
             options: DeadlineOptions { reclaim, overrun_signal },
             by: self.by.map(Mechanism::from),
+        }
+    }
+}
+
+impl ReserveArgs {
+    /// Returns the wish of `--adapt`.
+    pub fn adaptive(&self) -> Adaptive {
+        Adaptive {
+            request: self.request(),
+            period: self.period,
+            runtime: self.runtime,
+            at_most: self.at_most,
+            deadline: self.deadline,
+            find_within: self.find_within.unwrap_or(FIND_WITHIN),
         }
     }
 }
@@ -133,6 +166,20 @@ mod tests {
         assert_eq!(request.times.deadline, request.times.period);
         assert_eq!(parse(&["--pid", "7", "--json"]).unwrap().target, Target::Process(7));
         assert!(parse(&["--dry-run", "--json", "ls"]).is_ok());
+        let adaptive = |words: &[&str]| {
+            let words = [&["macrotick", "reserve"], words].concat();
+            Cli::try_parse_from(words).map(|cli| match cli.verb {
+                Verb::Reserve(args) => args.adaptive(),
+                verb => panic!("{verb:?}"),
+            })
+        };
+        let wish = adaptive(&["--adapt", "--at-most", "9ms", "-o", "x.yaml", "ls", "-o"]).unwrap();
+        assert_eq!((wish.period, wish.runtime, wish.at_most), (None, None, Some(Duration::from_millis(9))));
+        assert_eq!(wish.request.target, Target::Program(["ls", "-o"].map(OsString::from).to_vec()));
+        for wrong in [&["--runtime", "1ms", "ls"][..], &["ls"], &["--adapt", "--dry-run", "ls"], &["--at-most", "1ms"]]
+        {
+            assert_eq!(adaptive(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
+        }
         for wrong in [&["--json", "ls"][..], &[], &["--pid", "0"], &["--pid", "7", "ls"], &["--cpus", "x", "ls"]] {
             assert_eq!(parse(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
         }

@@ -89,6 +89,16 @@ impl Bursts {
         self.done.push(Burst { woken, ended: at, ran });
     }
 
+    /// Returns the burst that has not ended yet, up to an instant.
+    pub fn present(&self, now: i64) -> Option<Burst> {
+        let (woken, ran) = match self.state {
+            State::Ready { woken, ran } => (woken, ran),
+            State::Running { woken, ran, since } => (woken, ran + (now - since).max(0)),
+            State::Unknown | State::Blocked => return None,
+        };
+        Some(Burst { woken, ended: now, ran: Some(ran) })
+    }
+
     /// Returns the completed bursts, in order.
     pub fn done(&self) -> &[Burst] {
         &self.done
@@ -117,6 +127,16 @@ mod tests {
         assert_eq!(bursts(Bursts::of_new(), &events), [(0, 5, Some(5)), (10, 41, Some(4))]);
         // The switch to the thread is missing.
         assert_eq!(bursts(Bursts::of_running(), &[(0, Blocks), (10, Wakes), (20, Blocks)]), [(10, 20, None)]);
+    }
+
+    #[test]
+    fn a_burst_that_goes_on_has_its_time_so_far() {
+        let mut thread = Bursts::of_new();
+        assert_eq!(thread.present(5), None);
+        [(10, Wakes), (12, Runs)].iter().for_each(|&(at, change)| thread.take(at, change));
+        assert_eq!(thread.present(20), Some(Burst { woken: 10, ended: 20, ran: Some(8) }));
+        thread.take(15, Preempted);
+        assert_eq!(thread.present(20), Some(Burst { woken: 10, ended: 20, ran: Some(3) }));
     }
 
     #[test]

@@ -79,7 +79,11 @@ impl Capture {
         if sys::user() != 0 {
             return Err(MeasureError::NotAllowed);
         }
-        let instance = Instance::of_process("macrotick-measure", &[SWITCH, WAKE, FORK])?;
+        let made = Instance::of_process("macrotick-measure", &[SWITCH, WAKE, FORK]);
+        let instance = made.map_err(|failure| match failure.errno() {
+            Some(libc::ENOENT | libc::ENODEV) => MeasureError::NoTracePoints(failure),
+            _ => failure.into(),
+        })?;
         let points = Points::read(&instance)?;
         let buffers = sys::online_cpus()?.into_iter().map(|cpu| instance.open_raw(cpu));
         let buffers = buffers.collect::<Result<Vec<File>, HostFailure>>()?;

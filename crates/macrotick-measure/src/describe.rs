@@ -35,7 +35,7 @@ pub fn describe(measurement: &Measurement, name: &str, cpu: u32) -> Result<Syste
 }
 
 fn task(profile: &Profile, period: &Period, cpu: u32, names: &mut BTreeSet<String>) -> Option<GroupTask> {
-    let length = round(period.length.as_nanos() as f64, 3.0 * period.error);
+    let length = rounded(period.length.as_nanos() as f64, period.error);
     let wcet = up(profile.execution.as_ref()?.suggested).max(SHORTEST);
     let name = plain(&profile.name);
     let name = if names.insert(name.clone()) { name } else { format!("{name}-{}", profile.thread) };
@@ -43,6 +43,11 @@ fn task(profile: &Profile, period: &Period, cpu: u32, names: &mut BTreeSet<Strin
     let mut task = GroupTask::named(name, length, wcet, cpu);
     task.release_jitter = up(period.jitter);
     Some(task)
+}
+
+/// Returns the roundest period within the error of a measured one, in whole microseconds.
+pub fn rounded(length: f64, error: f64) -> Duration {
+    round(length, 3.0 * error)
 }
 
 /// Returns the roundest whole number of microseconds within an error of a length, at least one.

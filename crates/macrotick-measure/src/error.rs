@@ -11,6 +11,9 @@ pub enum MeasureError {
     /// The caller must not see the events of the scheduler.
     #[error("the kernel shows the events of the scheduler only to root")]
     NotAllowed,
+    /// No trace points.
+    #[error("this kernel shows no events of the scheduler (CONFIG_FTRACE, CONFIG_EVENT_TRACING): {0}")]
+    NoTracePoints(HostFailure),
     /// A trace point of an unknown form.
     #[error("the trace point {0} of this kernel has an unknown form")]
     Layout(&'static str),

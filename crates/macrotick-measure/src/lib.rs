@@ -32,9 +32,12 @@ mod ring;
 mod run;
 
 pub use burst::{Burst, Bursts};
-pub use describe::describe;
+pub use describe::{describe, rounded};
 pub use error::MeasureError;
 pub use event::{Change, Event};
+pub use job::{jobs, Job};
 pub use measurement::Measurement;
+pub use period::{find, near, Grid};
 pub use profile::{Execution, Period, Profile, Row};
-pub use run::{measure, Target};
+pub use record::Record;
+pub use run::{measure, Target, Watch};

@@ -37,6 +37,10 @@ const INSIDE: u32 = 8;
 const STRAY: f64 = 0.02;
 /// The least share of periods with a wake-up.
 const COVERED: f64 = 0.6;
+/// The greatest difference from a known period.
+const NEAR: f64 = 0.01;
+/// The least share of periods of a known length with a wake-up. A period that is too short by a quarter has fewer.
+const COVERED_OF_KNOWN: f64 = 0.85;
 /// The least empty part of a period: with many wake-ups, and with few, where a gap can be chance.
 const EMPTY: f64 = 0.25;
 const EMPTY_OF_FEW: f64 = 0.5;
@@ -56,6 +60,18 @@ pub fn find(wakes: &[i64]) -> Option<Grid> {
     }
     let grid = coarser(compared, &best.grid).unwrap_or(best.grid);
     Some(grow(wakes, compared.len(), grid))
+}
+
+/// Fits the grid of a known period to wake-ups, which are in order. `None`: there are too few, or their period differs
+/// by more than a hundredth.
+pub fn near(wakes: &[i64], period: f64) -> Option<Grid> {
+    let compared = &wakes[wakes.len().saturating_sub(COMPARED)..];
+    if compared.len() < FEWEST {
+        return None;
+    }
+    let judged = judge(compared, period)?;
+    let is_near = (judged.grid.period / period - 1.0).abs() < NEAR;
+    (is_near && judged.covered >= COVERED_OF_KNOWN && judged.slots >= FEWEST).then_some(judged.grid)
 }
 
 /// A candidate, and how well it fits.
@@ -240,6 +256,18 @@ mod tests {
             ensure(&wakes(seed, jobs, 41_708_333, 100_000, &[1_000_000, 3_000_000]), 41_708_333);
             ensure(&wakes(seed, jobs, 1_000_000, 200_000, &[100_000, 350_000]), 1_000_000);
         }
+    }
+
+    #[test]
+    fn a_known_period_is_fitted_and_no_other_one() {
+        let wakes = wakes(1, 60, 41_708_333, 100_000, &[1_000_000, 3_000_000]);
+        let grid = near(&wakes, 41_700_000.0).expect("a grid");
+        assert!((grid.period - 41_708_333.0).abs() < 10_000.0, "{grid:?}");
+        assert!(wakes.chunks(3).all(|job| job.iter().all(|&at| grid.slot(at) == grid.slot(job[0]))), "{grid:?}");
+        for wrong in [50_000_000.0, 31_281_250.0, 20_854_166.0, 83_416_666.0] {
+            assert_eq!(near(&wakes, wrong), None, "{wrong}");
+        }
+        assert_eq!(near(&wakes[..5], 41_700_000.0), None);
     }
 
     #[test]

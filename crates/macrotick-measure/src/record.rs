@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_host::proc;
+use macrotick_host::{proc, sys};
 use macrotick_model::visible::visible;
 
 use crate::burst::Bursts;
@@ -20,8 +20,11 @@ struct Thread {
 pub struct Record {
     capture: Capture,
     threads: BTreeMap<i32, Thread>,
-    /// The number of events, and of those that were lost.
+    /// The instant up to which the events are there, in nanoseconds.
+    pub read_until: i64,
+    /// The number of events.
     pub events: u64,
+    /// The number of lost events.
     pub lost: u64,
 }
 
@@ -36,7 +39,7 @@ impl Record {
     /// Starts the record of threads that these threads will fork.
     pub fn of_children(parents: &[i32]) -> Result<Record, MeasureError> {
         let capture = Capture::start(parents)?;
-        Ok(Record { capture, threads: BTreeMap::new(), events: 0, lost: 0 })
+        Ok(Record { capture, threads: BTreeMap::new(), read_until: 0, events: 0, lost: 0 })
     }
 
     fn add(&mut self, thread: i32, bursts: Bursts) {
@@ -46,6 +49,7 @@ impl Record {
 
     /// Takes the events until now.
     pub fn read(&mut self) -> Result<(), MeasureError> {
+        self.read_until = sys::now().as_nanos();
         for news in self.capture.read()? {
             match news {
                 News::New(thread) => self.add(thread, Bursts::of_new()),
@@ -77,6 +81,11 @@ impl Record {
                 thread.name = visible(&name);
             }
         }
+    }
+
+    /// Returns the threads: id, name, and bursts.
+    pub fn threads(&self) -> impl Iterator<Item = (i32, &str, &Bursts)> {
+        self.threads.iter().map(|(&id, thread)| (id, thread.name.as_str(), &thread.bursts))
     }
 
     /// Returns the profiles of the threads with at least one burst in an interval of this length in nanoseconds. The

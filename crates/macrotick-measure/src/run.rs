@@ -1,6 +1,7 @@
 //! A measurement: of a program that it starts, or of a running process.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
@@ -40,35 +41,103 @@ const PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// The reason why nothing is measured.
 pub fn measure(target: &Target, limit: Option<Duration>) -> Result<Measurement, MeasureError> {
-    let signals = signals()?;
-    let (mut record, mut running) = match target {
-        Target::Program(words) => start(words)?,
-        Target::Process(process) => attach(*process)?,
-    };
-    let began = sys::now();
-    let end = limit.map(|limit| Instant::from_nanos(began.as_nanos() + limit.as_nanos()));
-    let mut round = 0u32;
-    let status = loop {
-        let asked = wait(&signals);
-        record.read()?;
-        round += 1;
-        if round == 1 || round % NAMES == 0 {
-            record.name();
-            record.look_for_losses()?;
+    let mut watch = Watch::start(target, || Ok(()))?;
+    let end = limit.map(|limit| watch.began + limit);
+    while !watch.round(ROUND)? {
+        if end.is_some_and(|end| sys::now() >= end) {
+            break;
         }
-        if let Some(status) = running.ended()? {
-            break status;
-        }
-        if asked || end.is_some_and(|end| sys::now() >= end) {
-            break running.stop()?;
-        }
-    };
-    record.read()?;
-    record.look_for_losses()?;
-    let measurement = Measurement::new(&record, sys::now() - began, status);
+    }
+    let measurement = watch.end()?;
     match measurement.threads.is_empty() {
         true => Err(MeasureError::Nothing(measurement.duration)),
         false => Ok(measurement),
+    }
+}
+
+/// A program that is watched. A program that was started for it ends with it.
+pub struct Watch {
+    signals: SignalFd,
+    record: Record,
+    running: Running,
+    began: Instant,
+    rounds: u32,
+    /// The status of the program, if it has ended: `None` inside if it was not started here.
+    ended: Option<Option<ExitStatus>>,
+}
+
+impl Watch {
+    /// Starts the program, or finds the process, and begins to record its events. `prepare` runs in the new process
+    /// before the program.
+    ///
+    /// The calling process must have one thread.
+    ///
+    /// # Errors
+    ///
+    /// The reason why nothing can be watched.
+    pub fn start(
+        target: &Target,
+        prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+    ) -> Result<Watch, MeasureError> {
+        let signals = signals()?;
+        let (record, running) = match target {
+            Target::Program(words) => start(words, prepare)?,
+            Target::Process(process) => attach(*process)?,
+        };
+        Ok(Watch { signals, record, running, began: sys::now(), rounds: 0, ended: None })
+    }
+
+    /// Returns the id of the process.
+    pub fn process(&self) -> i32 {
+        match &self.running {
+            Running::Started(child) => child.id() as i32,
+            Running::Found(process) => *process,
+        }
+    }
+
+    /// Returns the events so far.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Returns how long it is watched.
+    pub fn lasted(&self) -> Duration {
+        sys::now() - self.began
+    }
+
+    /// Whether the process has ended, seen now.
+    pub fn has_gone(&self) -> bool {
+        proc::state(self.process()).is_none_or(|state| matches!(state, 'Z' | 'X'))
+    }
+
+    /// Whether the program has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Waits this many milliseconds, and reads the events. Returns whether this is the end: of the program, or by a
+    /// signal.
+    pub fn round(&mut self, wait: u16) -> Result<bool, MeasureError> {
+        let asked = wait_for(&self.signals, wait);
+        self.record.read()?;
+        self.rounds += 1;
+        if self.rounds == 1 || self.rounds % NAMES == 0 {
+            self.record.name();
+            self.record.look_for_losses()?;
+        }
+        self.ended = self.running.ended()?;
+        Ok(asked || self.ended.is_some())
+    }
+
+    /// Ends a program that was started for it, and returns the measurement.
+    pub fn end(mut self) -> Result<Measurement, MeasureError> {
+        let status = match self.ended {
+            Some(status) => status,
+            None => self.running.stop()?,
+        };
+        self.record.read()?;
+        self.record.look_for_losses()?;
+        Ok(Measurement::new(&self.record, sys::now() - self.began, status))
     }
 }
 
@@ -80,9 +149,9 @@ fn signals() -> Result<SignalFd, MeasureError> {
 }
 
 /// Waits until the next reading. Returns whether a signal came.
-fn wait(signals: &SignalFd) -> bool {
+fn wait_for(signals: &SignalFd, wait: u16) -> bool {
     let mut files = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    poll(&mut files, PollTimeout::from(ROUND)).is_ok_and(|ready| ready > 0)
+    poll(&mut files, PollTimeout::from(wait)).is_ok_and(|ready| ready > 0)
 }
 
 /// The measured process.
@@ -91,14 +160,22 @@ enum Running {
     Found(i32),
 }
 
-fn start(words: &[OsString]) -> Result<(Record, Running), MeasureError> {
+fn start(
+    words: &[OsString],
+    mut prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) -> Result<(Record, Running), MeasureError> {
     let (program, arguments) = words.split_first().ok_or(MeasureError::NoProgram)?;
     let record = Record::of_children(&[std::process::id() as i32])?;
     let shown = || macrotick_model::visible::shortened(&program.to_string_lossy());
     let mut command = Command::new(program);
     command.args(arguments);
-    // SAFETY: only changes the signal mask of the new process, by a system call.
-    unsafe { command.pre_exec(|| Ok(SigSet::all().thread_unblock()?)) };
+    // SAFETY: this process has one thread, so the new one may do everything.
+    unsafe {
+        command.pre_exec(move || {
+            prepare()?;
+            Ok(SigSet::all().thread_unblock()?)
+        })
+    };
     let child = command.spawn().map_err(|source| MeasureError::Execute { program: shown(), source })?;
     Ok((record, Running::Started(child)))
 }

@@ -26,14 +26,15 @@ const LOOK: u16 = 100;
 /// How often new threads of a process are looked for, while it is moved.
 const ROUNDS: usize = 10;
 
-/// Reserves for one thread.
-pub fn by_deadline(
+/// Reserves for one thread, as long as `during` takes. `during` gets input that ends with the keeper, and may change the
+/// times of the reservation.
+pub fn by_deadline<T>(
     thread: Tid,
     attr: &SchedAttr,
     pin: Option<&CpuSet>,
     facts: &Facts,
-    made: impl FnOnce(),
-) -> Result<(), ReserveError> {
+    during: impl FnOnce(&File) -> Result<T, ReserveError>,
+) -> Result<T, ReserveError> {
     let gone = |_| ReserveError::NoProcess(thread);
     let before = Former { thread, attr: sys::sched_attr(thread).map_err(gone)?, cpus: facts.affinity.clone() };
     match fork_keeper().map_err(HostFailure::system("fork"))? {
@@ -43,17 +44,14 @@ pub fn by_deadline(
             let process = || sys::pidfd_open(facts.process, facts.process);
             if let Ok(end) = sys::pidfd_open(facts.process, thread).or_else(|_| process()) {
                 wait_for_either(&caller, &end);
-                before.restore_deadline(attr, pin);
+                before.restore_deadline(pin);
             }
             drop(alive);
             exit(0);
         }
         Forked::Caller { alive, keeper } => {
             let reserved = reserve(thread, attr, pin, facts);
-            if reserved.is_ok() {
-                made();
-            }
-            finish(reserved, alive, keeper)
+            finish(reserved.and_then(|()| during(&keeper)), alive, keeper)
         }
     }
 }
@@ -66,8 +64,12 @@ fn reserve(thread: Tid, attr: &SchedAttr, pin: Option<&CpuSet>, facts: &Facts) -
     refusal::reserve(thread, attr, affinity, facts)
 }
 
-/// Moves a process with all its threads into a group with a budget.
-pub fn in_group(facts: &Facts, budget: &Budget, made: impl FnOnce()) -> Result<(), ReserveError> {
+/// Moves a process with all its threads into a group with a budget, as long as `during` takes.
+pub fn in_group<T>(
+    facts: &Facts,
+    budget: &Budget,
+    during: impl FnOnce(&File, &ProgramGroup) -> Result<T, ReserveError>,
+) -> Result<T, ReserveError> {
     let process = facts.process;
     let home = below_root_of(&process.to_string())?.unwrap_or_default();
     let former = Former::of_all(process);
@@ -91,12 +93,11 @@ pub fn in_group(facts: &Facts, budget: &Budget, made: impl FnOnce()) -> Result<(
         }
         Forked::Caller { alive, keeper } => {
             let entered = group.enter(process).map_err(ReserveError::from).and_then(|()| serve_all(&group, &former));
-            std::mem::forget(group);
             drop(turn);
-            if entered.is_ok() {
-                made();
-            }
-            finish(entered, alive, keeper)
+            let done = entered.and_then(|()| during(&keeper, &group));
+            // The keeper removes it.
+            std::mem::forget(group);
+            finish(done, alive, keeper)
         }
     }
 }
@@ -163,9 +164,9 @@ impl Former {
         all
     }
 
-    /// Restores it after a reservation of SCHED_DEADLINE. Settings of another program stay.
-    fn restore_deadline(&self, attr: &SchedAttr, pin: Option<&CpuSet>) {
-        let is_ours = sys::sched_attr(self.thread).is_ok_and(|now| now.promised() == attr.promised());
+    /// Restores it after a reservation of SCHED_DEADLINE. Another policy stays, because another program has set it.
+    fn restore_deadline(&self, pin: Option<&CpuSet>) {
+        let is_ours = sys::sched_attr(self.thread).is_ok_and(|now| now.promised().is_some());
         if is_ours {
             let _ = sys::end_reservation(self.thread, &self.attr);
         }
@@ -176,18 +177,19 @@ impl Former {
     }
 }
 
-/// Waits until the keeper or a signal ends the reservation, then until the former state is back.
-fn finish(made: Result<(), ReserveError>, alive: OwnedFd, mut keeper: File) -> Result<(), ReserveError> {
-    let waited = match made {
-        Ok(()) => wait_for_signal(&keeper).map_err(|error| HostFailure::system("waiting for a signal")(error).into()),
-        refused => refused,
-    };
+/// Waits until the former state is back.
+fn finish<T>(done: Result<T, ReserveError>, alive: OwnedFd, mut keeper: File) -> Result<T, ReserveError> {
     drop(alive);
     let _ = keeper.read_to_end(&mut Vec::new());
-    waited
+    done
 }
 
-fn wait_for_signal(keeper: &File) -> io::Result<()> {
+/// Waits until the keeper or a signal ends the reservation.
+pub fn wait_for_signal(keeper: &File) -> Result<(), ReserveError> {
+    signal_or_end(keeper).map_err(|error| HostFailure::system("waiting for a signal")(error).into())
+}
+
+fn signal_or_end(keeper: &File) -> io::Result<()> {
     let mut signals = SigSet::empty();
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|signal| signals.add(signal));
     signals.thread_block()?;

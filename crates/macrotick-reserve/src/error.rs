@@ -6,6 +6,7 @@ use macrotick_analysis::deadline::DeadlineError;
 use macrotick_analysis::servers::HostError;
 use macrotick_host::present::Unanalysable;
 use macrotick_host::HostFailure;
+use macrotick_measure::MeasureError;
 use macrotick_model::{CpuSet, Duration};
 
 use crate::choice::Misfit;
@@ -75,6 +76,20 @@ pub enum ReserveError {
     /// The groups on the host contradict each other.
     #[error(transparent)]
     Unanalysed(#[from] Unanalysable),
+    /// The program cannot be watched.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    /// No thread is periodic.
+    #[error(
+        "no thread of the program is periodic: none was found within {0}. Give --period, or more time by --find-within"
+    )]
+    NotPeriodic(Duration),
+    /// No thread has the period.
+    #[error("no thread of the program wakes up with --period {period}: none was found within {within}{found}")]
+    OtherPeriod { period: Duration, within: Duration, found: String },
+    /// The program has ended before its period was known.
+    #[error("the program ended after {0}, before its period was known")]
+    EndedEarly(Duration),
     /// The host cannot be read or changed.
     #[error(transparent)]
     Host(#[from] HostFailure),
@@ -96,7 +111,7 @@ impl ReserveError {
                 | ReserveError::Misfit(
                     Misfit::NoDeadline { .. } | Misfit::GroupOption(_) | Misfit::DeadlineOption { .. }
                 )
-        )
+        ) || matches!(self, ReserveError::Measure(error) if error.is_about_the_input())
     }
 
     /// Whether the host works and has no place for the reservation.
@@ -109,6 +124,9 @@ impl ReserveError {
                 | ReserveError::Misses(_)
                 | ReserveError::NeedsChanges(_)
                 | ReserveError::NoRoom { .. }
+                | ReserveError::NotPeriodic(_)
+                | ReserveError::OtherPeriod { .. }
+                | ReserveError::EndedEarly(_)
         )
     }
 }

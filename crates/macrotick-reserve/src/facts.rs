@@ -1,5 +1,7 @@
 //! The facts of this host and of a running process that the choice and the admission need.
 
+use std::path::Path;
+
 use macrotick_analysis::kernel::{round_up, PARTS};
 use macrotick_analysis::servers;
 use macrotick_host::cgroup::ROOT;
@@ -33,11 +35,21 @@ pub struct Facts {
     pub process: Tid,
     /// Its threads, with their attributes; none if it does not run yet.
     pub threads: Vec<(Tid, SchedAttr)>,
+    /// The thread that has the reservation already.
+    own: Option<Tid>,
+}
+
+/// The present reservation of the program itself, if it is to change. It does not count as one of the others.
+#[derive(Clone, Copy)]
+pub enum Own<'a> {
+    Nothing,
+    Thread(Tid),
+    Group(&'a Path),
 }
 
 impl Facts {
     /// Reads them.
-    pub fn read(target: &Target) -> Result<Facts, ReserveError> {
+    pub fn read(target: &Target, own_one: Own) -> Result<Facts, ReserveError> {
         let (process, thread, threads) = match target {
             Target::Program(_) => (0, 0, Vec::new()),
             Target::Process(thread) => {
@@ -46,12 +58,16 @@ impl Facts {
                 (process, *thread, proc::threads(process).filter_map(attr).collect())
             }
         };
-        if let Some((_, attr)) = threads.iter().find(|(_, attr)| !attr.has_no_supply()) {
+        let reserved = threads.iter().find(|(_, attr)| !attr.has_no_supply());
+        if let (Some((_, attr)), Own::Nothing) = (reserved, own_one) {
             return Err(ReserveError::Reserved { process, policy: sys::policy_name(attr.policy) });
         }
         let own = if thread == 0 { sys::own_tid() } else { thread };
         let groups = groups();
-        let served = groups.is_ok().then(present::present).transpose()?;
+        let mut served = groups.is_ok().then(present::present).transpose()?;
+        if let (Some(present), Own::Group(path)) = (&mut served, own_one) {
+            present.groups.retain(|group| group.path != path);
+        }
         Ok(Facts {
             online: sys::online_cpus()?.into_iter().collect(),
             domain: domain_of(own)?,
@@ -61,6 +77,7 @@ impl Facts {
             groups,
             process,
             threads,
+            own: if let Own::Thread(thread) = own_one { Some(thread) } else { None },
         })
     }
 
@@ -72,7 +89,7 @@ impl Facts {
     /// Returns the threads of SCHED_DEADLINE in the program's domain.
     pub fn deadline_threads(&self) -> Vec<DeadlineThread> {
         let shares = |cpus: &CpuSet| cpus.as_slice().iter().any(|&cpu| self.domain.contains(cpu));
-        deadline_threads().filter(|thread| shares(&thread.cpus)).collect()
+        deadline_threads().filter(|thread| shares(&thread.cpus) && Some(thread.thread) != self.own).collect()
     }
 
     /// Returns the CPU time for deadline tasks in the domain, and the tasks that it has already.

@@ -20,8 +20,10 @@
 //! | `program` | the program to execute |
 //! | `start` | a program that starts in its reservation |
 //! | `attach` | a running process: its reservation, and the return of its former state |
+//! | `adapt` | the feedback that finds the runtime |
 //! | `report` | the result, for people and for programs |
 
+pub mod adapt;
 mod admission;
 mod attach;
 mod budget;
@@ -43,7 +45,7 @@ pub use error::ReserveError;
 pub use report::Report;
 pub use request::{Mechanism, Request, Target, Times};
 
-use facts::Facts;
+use facts::{Facts, Own};
 
 /// A reservation that is admitted and not made yet.
 pub struct Prepared {
@@ -72,19 +74,20 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub fn prepare(request: &Request) -> Result<Prepared, ReserveError> {
     let give_up = sys::now() + PATIENCE;
     loop {
-        match prepare_now(request) {
+        match prepare_now(request, Own::Nothing) {
             Err(ReserveError::Misses(_)) if ProgramGroup::one_ends() && sys::now() < give_up => sys::sleep(PAUSE),
             prepared => return prepared,
         }
     }
 }
 
-fn prepare_now(request: &Request) -> Result<Prepared, ReserveError> {
+/// Prepares a reservation, or the change of one that the program has.
+fn prepare_now(request: &Request, own: Own) -> Result<Prepared, ReserveError> {
     request.times.check()?;
     if let Target::Program(words) = &request.target {
         program::find(words)?;
     }
-    let facts = Facts::read(&request.target)?;
+    let facts = Facts::read(&request.target, own)?;
     let cpus = wanted_cpus(request, &facts)?;
     let choice = choice::choose(&choice::Wish::of(request, &cpus, facts.threads.len()), &facts.host())?;
     let times = request.times;
@@ -140,9 +143,15 @@ impl Prepared {
                 start::in_group(&words, &name_of_group(&facts), &budget, made)
             }
             (Target::Process(thread), Plan::Deadline { attr, pin }) => {
-                attach::by_deadline(thread, &attr, pin.as_ref(), &facts, made)
+                attach::by_deadline(thread, &attr, pin.as_ref(), &facts, |keeper| {
+                    made();
+                    attach::wait_for_signal(keeper)
+                })
             }
-            (Target::Process(_), Plan::Group(budget)) => attach::in_group(&facts, &budget, made),
+            (Target::Process(_), Plan::Group(budget)) => attach::in_group(&facts, &budget, |keeper, _| {
+                made();
+                attach::wait_for_signal(keeper)
+            }),
         }
     }
 }

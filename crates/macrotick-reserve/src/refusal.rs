@@ -204,7 +204,7 @@ pub fn reserve(thread: Tid, attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) 
 }
 
 /// Returns the error of a refused reservation.
-fn refused(error: &io::Error, attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> ReserveError {
+pub fn refused(error: &io::Error, attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> ReserveError {
     let at = circumstances(attr, affinity, facts);
     ReserveError::Kernel(explain(error.raw_os_error().unwrap_or(0), &at))
 }

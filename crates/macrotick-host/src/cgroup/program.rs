@@ -91,6 +91,12 @@ impl ProgramGroup {
         self.write(PROCESSES, &process.to_string())
     }
 
+    /// Returns a function that moves its caller into the group. A new process can call it before it executes a program.
+    pub fn entry(&self) -> impl Fn() -> io::Result<()> + Send + Sync + 'static {
+        let path = self.path().join(PROCESSES);
+        move || fs::write(&path, "0\n")
+    }
+
     /// Moves all its processes to a group, given by its path below the root.
     pub fn leave(&self, below_root: &str) {
         let to = Path::new(ROOT).join(below_root).join(PROCESSES);

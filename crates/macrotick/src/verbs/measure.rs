@@ -36,7 +36,7 @@ pub fn execute(args: &MeasureArgs) -> Result<Outcome, CliError> {
 }
 
 /// Returns the name of the program, or of the process.
-fn name_of(target: &Target) -> String {
+pub(super) fn name_of(target: &Target) -> String {
     match target {
         Target::Program(words) => {
             let program = words.first().map(Path::new).and_then(Path::file_name);
