@@ -200,13 +200,18 @@ fn put_a_program_on_the_timetable() {
 #[ignore = "needs the lab"]
 fn reserve_for_any_program() {
     Page::of("how-to/reserve-for-any-program")
-        .in_guest(&["--smp", "2"])
+        .in_guest(&["--smp", "2", "--file", "frames"])
+        .with_program("frames", include_str!("../adapt/frames.c"))
         .first(
-            "printf '#!/bin/sh\\nsleep 1\\n' > /bin/mpv; cp /bin/mpv /bin/make; chmod +x /bin/mpv /bin/make
-             sleep 100 & player=$!",
+            "cp frames /bin/frames; printf '#!/bin/sh\\nexec frames 40000 4000 0 100 > /dev/null\\n' > /bin/mpv
+             printf '#!/bin/sh\\nsleep 1\\n' > /bin/make; chmod +x /bin/mpv /bin/make
+             sleep 100 & player=$!; frames 40000 4000 0 10000 & other=$!",
         )
+        .replaced("--at-most 20ms --pid 4711", "--at-most 20ms --pid $other")
         .replaced("4711", "$player")
         .stays("macrotick reserve --runtime 10ms --period 40ms --pid")
+        .stays("macrotick reserve --adapt --period 40ms")
+        .no_output("8ms in each 10ms")
         .execute(2);
 }
 
