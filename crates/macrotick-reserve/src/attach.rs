@@ -26,13 +26,22 @@ const LOOK: u16 = 100;
 /// How often new threads of a process are looked for, while it is moved.
 const ROUNDS: usize = 10;
 
-/// Reserves for one thread, as long as `during` takes. `during` gets input that ends with the keeper, and may change the
-/// times of the reservation.
+/// The times that a reservation has at its end, if it is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtEnd {
+    /// Those that it began with. Another program has set other ones.
+    TheSame,
+    /// Any, because this program changes them.
+    Any,
+}
+
+/// Reserves for one thread, as long as `during` takes. `during` gets input that ends with the keeper.
 pub fn by_deadline<T>(
     thread: Tid,
     attr: &SchedAttr,
     pin: Option<&CpuSet>,
     facts: &Facts,
+    at_end: AtEnd,
     during: impl FnOnce(&File) -> Result<T, ReserveError>,
 ) -> Result<T, ReserveError> {
     let gone = |_| ReserveError::NoProcess(thread);
@@ -44,7 +53,7 @@ pub fn by_deadline<T>(
             let process = || sys::pidfd_open(facts.process, facts.process);
             if let Ok(end) = sys::pidfd_open(facts.process, thread).or_else(|_| process()) {
                 wait_for_either(&caller, &end);
-                before.restore_deadline(pin);
+                before.restore_deadline(attr, at_end, pin);
             }
             drop(alive);
             exit(0);
@@ -164,9 +173,12 @@ impl Former {
         all
     }
 
-    /// Restores it after a reservation of SCHED_DEADLINE. Another policy stays, because another program has set it.
-    fn restore_deadline(&self, pin: Option<&CpuSet>) {
-        let is_ours = sys::sched_attr(self.thread).is_ok_and(|now| now.promised().is_some());
+    /// Restores it after a reservation of SCHED_DEADLINE. Settings of another program stay.
+    fn restore_deadline(&self, attr: &SchedAttr, at_end: AtEnd, pin: Option<&CpuSet>) {
+        let is_ours = sys::sched_attr(self.thread).is_ok_and(|now| match at_end {
+            AtEnd::TheSame => now.promised() == attr.promised(),
+            AtEnd::Any => now.promised().is_some(),
+        });
         if is_ours {
             let _ = sys::end_reservation(self.thread, &self.attr);
         }

@@ -143,7 +143,7 @@ impl Prepared {
                 start::in_group(&words, &name_of_group(&facts), &budget, made)
             }
             (Target::Process(thread), Plan::Deadline { attr, pin }) => {
-                attach::by_deadline(thread, &attr, pin.as_ref(), &facts, |keeper| {
+                attach::by_deadline(thread, &attr, pin.as_ref(), &facts, attach::AtEnd::TheSame, |keeper| {
                     made();
                     attach::wait_for_signal(keeper)
                 })

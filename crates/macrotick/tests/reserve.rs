@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration as WallTime, Instant};
 
 use macrotick_analysis::deadline::Task;
-use macrotick_host::sys::{self, SchedAttr, Tid};
+use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
 use macrotick_model::Duration;
 
 const TIMES: [&str; 4] = ["--runtime", "1ms", "--period", "100ms"];
@@ -167,6 +167,25 @@ fn a_running_process_gets_its_former_state_back_however_the_command_ends() {
         std::thread::sleep(WallTime::from_millis(200));
         sys::signal(reservation.id(), 2);
     });
+}
+
+/// Only the reservation of the command ends with it.
+#[test]
+fn a_reservation_that_another_program_has_set_meanwhile_stays() {
+    if !may_reserve() {
+        return;
+    }
+    let program = Running::new(Command::new("sleep").arg("60"));
+    let pid = program.id().to_string();
+    let mut reservation = Running::new(reserve(&[&TIMES[..], &["--pid", &pid]].concat()).stderr(Stdio::null()));
+    until("it is reserved", || is_reserved(program.id()));
+    std::thread::sleep(WallTime::from_millis(200));
+    let [runtime, period] = [2, 100].map(Duration::from_millis);
+    let other = SchedAttr::new(Standing::Deadline { runtime, deadline: period, period }, true);
+    sys::set_sched_attr(program.id(), &other).unwrap();
+    sys::signal(reservation.id(), 15);
+    assert_eq!(reservation.0.wait().unwrap().code(), Some(0));
+    assert_eq!(attr(program.id()).promised(), other.promised());
 }
 
 #[test]

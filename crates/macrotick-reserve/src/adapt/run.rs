@@ -15,6 +15,7 @@ use super::find::{follow, grid, Found};
 use super::hold::{generous, Hold};
 use super::learned::Learned;
 use super::watch::Follower;
+use crate::attach::AtEnd;
 use crate::error::ReserveError;
 use crate::request::{Request, Target, Times};
 use crate::start::{make, remove, serve, PRIORITY};
@@ -112,7 +113,7 @@ pub fn adapt(wish: &Adaptive, tell: &dyn Fn(String)) -> Result<Learned, ReserveE
             learned
         }
         (&Target::Process(thread), Plan::Deadline { attr, pin }) => {
-            attach::by_deadline(thread, &attr, pin.as_ref(), &facts, |_| {
+            attach::by_deadline(thread, &attr, pin.as_ref(), &facts, AtEnd::Any, |_| {
                 let watch = Watch::start(&macrotick_measure::Target::Process(facts.process), || Ok(()))?;
                 Feedback::new(wish, watch, Hold::Thread(thread), tell).run(Some(thread))
             })
