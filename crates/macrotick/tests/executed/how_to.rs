@@ -150,8 +150,13 @@ impl Page {
         for step in steps(&page) {
             match step {
                 Step::Save { name, text } => {
-                    host.save(&name, &text);
-                    guest.save(&name, &text);
+                    // Only a guest's system may change. On the host, files stay in the folder of the page.
+                    if Path::new(&name).is_relative() {
+                        host.save(&name, &text);
+                    }
+                    if self.place != Place::Host {
+                        guest.save(&name, &text);
+                    }
                 }
                 Step::Other { .. } => {}
                 Step::Run(run) => {

@@ -5,7 +5,7 @@ use macrotick_fixtures::read_tree;
 use crate::how_to::Page;
 use crate::page::{steps, Step};
 
-/// A command that sets up the machine has been executed by the user of the test.
+/// A tutorial has no block that the reader does not use.
 fn tutorial(path: &'static str) -> Page {
     let others = steps(&read_tree(&format!("docs/{path}.md")));
     let others: Vec<_> = others.iter().filter(|step| matches!(step, Step::Other { .. })).collect();
