@@ -32,6 +32,11 @@ pub fn state(thread: Tid) -> Option<char> {
     split_stat(&stat(thread)?)?.1.next()?.chars().next()
 }
 
+/// Whether a thread has ended, or was never there.
+pub fn has_ended(thread: Tid) -> bool {
+    state(thread).is_none_or(|state| matches!(state, 'Z' | 'X'))
+}
+
 /// Returns the name of a thread, which its program chooses. `None`: there is no such thread.
 pub fn name(thread: Tid) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{thread}/comm")).ok()?.trim_end().to_owned())

@@ -107,7 +107,7 @@ impl Watch {
 
     /// Whether the process has ended, seen now.
     pub fn has_gone(&self) -> bool {
-        proc::state(self.process()).is_none_or(|state| matches!(state, 'Z' | 'X'))
+        proc::has_ended(self.process())
     }
 
     /// Whether the program has ended by itself.
@@ -196,9 +196,7 @@ impl Running {
                 let status = child.try_wait().map_err(HostFailure::system("wait for the program"))?;
                 Ok(status.map(Some))
             }
-            Running::Found(process) => {
-                Ok(proc::state(*process).is_none_or(|state| matches!(state, 'Z' | 'X')).then_some(None))
-            }
+            Running::Found(process) => Ok(proc::has_ended(*process).then_some(None)),
         }
     }
 

@@ -2,9 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::mem::ManuallyDrop;
+use std::os::fd::OwnedFd;
 use std::process::exit;
 
 use macrotick_host::cgroup::{turn, ProgramGroup};
+use macrotick_host::lock::Turn;
 use macrotick_host::sys::{self, fork_keeper, Forked, SchedAttr, Standing};
 use macrotick_host::HostFailure;
 use macrotick_model::CpuSet;
@@ -34,31 +37,44 @@ pub fn by_deadline(
     Err(program::execute(words))
 }
 
-/// Executes a program in a group with a budget. A keeper, which is outside of the group, removes it when its last
-/// process has ended.
+/// Executes a program in a group with a budget.
 pub fn in_group(words: &[OsString], name: &str, budget: &Budget, made: impl FnOnce()) -> Result<(), ReserveError> {
-    // No other program may take the group for one that is left, or disable its controllers, before it has a process.
-    let turn = turn()?;
-    let group = make(name, budget)?;
-    match fork_keeper().map_err(HostFailure::system("fork"))? {
-        Forked::Keeper { mut caller, alive } => {
-            // Its file is closed in this process, and the caller holds it.
-            std::mem::forget(turn);
-            sys::set_thread_name("macrotick-keep");
-            let _ = caller.read_to_end(&mut Vec::new());
-            group.wait();
-            remove(group);
-            drop(alive);
-            exit(0);
-        }
-        Forked::Caller { .. } => {
-            let entered = group.enter(0);
-            // The keeper removes it, also if this process ends with an error.
-            std::mem::forget(group);
-            entered?;
-            serve(0, &SchedAttr::new(Standing::Budget(PRIORITY), false))?;
-            made();
-            Err(program::execute(words))
+    let kept = Kept::make(name, budget)?;
+    kept.group.enter(0)?;
+    serve(0, &SchedAttr::new(Standing::Budget(PRIORITY), false))?;
+    made();
+    Err(program::execute(words))
+}
+
+/// A group with a budget for a program that starts. A keeper, which is outside of the group, removes it when its last
+/// process has ended.
+pub struct Kept {
+    /// The group. Only the keeper removes it.
+    pub group: ManuallyDrop<ProgramGroup>,
+    /// Keeps other programs from taking the group for one that is left, and from disabling its controllers, before it has
+    /// a process.
+    pub turn: Turn,
+    /// The keeper waits for the first process until this is closed, at the latest by the end of this process.
+    _alive: OwnedFd,
+}
+
+impl Kept {
+    /// Makes the group.
+    pub fn make(name: &str, budget: &Budget) -> Result<Kept, ReserveError> {
+        let turn = turn()?;
+        let group = make(name, budget)?;
+        match fork_keeper().map_err(HostFailure::system("fork"))? {
+            Forked::Keeper { mut caller, alive } => {
+                // Its file is closed in this process, and the caller holds it.
+                std::mem::forget(turn);
+                sys::set_thread_name("macrotick-keep");
+                let _ = caller.read_to_end(&mut Vec::new());
+                group.wait();
+                remove(group);
+                drop(alive);
+                exit(0);
+            }
+            Forked::Caller { alive, .. } => Ok(Kept { group: ManuallyDrop::new(group), turn, _alive: alive }),
         }
     }
 }
@@ -67,12 +83,17 @@ pub fn in_group(words: &[OsString], name: &str, budget: &Budget, made: impl FnOn
 pub fn make(name: &str, budget: &Budget) -> Result<ProgramGroup, ReserveError> {
     let mut group = ProgramGroup::make(name)?;
     group.bind(&budget.cpus)?;
+    give(&group, budget)?;
+    Ok(group)
+}
+
+/// Gives a group its budget.
+pub fn give(group: &ProgramGroup, budget: &Budget) -> Result<(), ReserveError> {
     let given = group.give(&budget.text(), budget.priority, &budget.declared);
     given.map_err(|failure| match failure.errno() {
         Some(libc::EBUSY) => no_room(budget),
         _ => failure.into(),
-    })?;
-    Ok(group)
+    })
 }
 
 /// Removes a group. Other programs may be about to use its controllers, so it waits for the turn.

@@ -4,11 +4,12 @@ use macrotick_host::cgroup::ProgramGroup;
 use macrotick_host::sys::{self, Tid};
 use macrotick_model::Duration;
 
-use crate::budget::{no_room, Budget};
+use crate::budget::Budget;
 use crate::error::ReserveError;
 use crate::facts::Own;
 use crate::refusal;
 use crate::request::{Mechanism, Request, Times};
+use crate::start::give;
 use crate::{prepare_now, Plan, Prepared};
 
 /// A reservation that exists.
@@ -48,14 +49,6 @@ impl Hold<'_> {
             }
         }
     }
-}
-
-fn give(group: &ProgramGroup, budget: &Budget) -> Result<(), ReserveError> {
-    let given = group.give(&budget.text(), budget.priority, &budget.declared);
-    given.map_err(|failure| match failure.errno() {
-        Some(libc::EBUSY) => no_room(budget),
-        _ => failure.into(),
-    })
 }
 
 /// The shares of a period that a program has at most until its runtime is known, in percent.

@@ -1,12 +1,11 @@
 //! The feedback from the begin to the end of the program.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
-use std::process::exit;
+use std::io;
 
-use macrotick_host::cgroup::{turn, ProgramGroup};
-use macrotick_host::sys::{self, fork_keeper, Forked, SchedAttr, Standing, Tid};
-use macrotick_host::{proc, HostFailure};
+use macrotick_host::cgroup::ProgramGroup;
+use macrotick_host::proc;
+use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
 use macrotick_measure::{Burst, Watch};
 use macrotick_model::Duration;
 
@@ -18,7 +17,7 @@ use super::watch::Follower;
 use crate::attach::AtEnd;
 use crate::error::ReserveError;
 use crate::request::{Request, Target, Times};
-use crate::start::{make, remove, serve, PRIORITY};
+use crate::start::{serve, Kept, PRIORITY};
 use crate::{attach, name_of_group, refusal, Plan, Prepared};
 
 /// A program and its bounds.
@@ -104,13 +103,12 @@ pub fn adapt(wish: &Adaptive, tell: &dyn Fn(String)) -> Result<Learned, ReserveE
             Feedback::new(wish, watch, Hold::Thread(process), tell).run(None)
         }
         (Target::Program(words), Plan::Group(budget)) => {
-            let group = make_kept(&name_of_group(&facts), &budget)?;
-            let watch = start_in(words, &group)?;
-            let hold = Hold::Group { group: &group, budget };
-            let learned = Feedback::new(wish, watch, hold, tell).run(None);
-            // The keeper removes it.
-            std::mem::forget(group);
-            learned
+            let kept = Kept::make(&name_of_group(&facts), &budget)?;
+            let watch = start_in(words, &kept.group)?;
+            // The group has a process.
+            drop(kept.turn);
+            let hold = Hold::Group { group: &kept.group, budget };
+            Feedback::new(wish, watch, hold, tell).run(None)
         }
         (&Target::Process(thread), Plan::Deadline { attr, pin }) => {
             attach::by_deadline(thread, &attr, pin.as_ref(), &facts, AtEnd::Any, |_| {
@@ -126,29 +124,6 @@ pub fn adapt(wish: &Adaptive, tell: &dyn Fn(String)) -> Result<Learned, ReserveE
     }
 }
 
-/// Makes a group that a keeper removes after its last process.
-fn make_kept(name: &str, budget: &crate::budget::Budget) -> Result<ProgramGroup, ReserveError> {
-    let turn = turn()?;
-    let group = make(name, budget)?;
-    match fork_keeper().map_err(HostFailure::system("fork"))? {
-        Forked::Keeper { mut caller, alive } => {
-            // Its file is closed in this process, and the caller holds it.
-            std::mem::forget(turn);
-            sys::set_thread_name("macrotick-keep");
-            let _ = caller.read_to_end(&mut Vec::new());
-            group.wait();
-            remove(group);
-            drop(alive);
-            exit(0);
-        }
-        Forked::Caller { alive, .. } => {
-            // It ends with this process.
-            std::mem::forget(alive);
-            Ok(group)
-        }
-    }
-}
-
 /// Starts a program in a group.
 fn start_in(words: &[OsString], group: &ProgramGroup) -> Result<Watch, ReserveError> {
     let enter = group.entry();
@@ -157,11 +132,6 @@ fn start_in(words: &[OsString], group: &ProgramGroup) -> Result<Watch, ReserveEr
         serve(0, &SchedAttr::new(Standing::Budget(PRIORITY), false)).map_err(io::Error::other)
     };
     Ok(Watch::start(&macrotick_measure::Target::Program(words.to_vec()), prepare)?)
-}
-
-/// Whether a thread has ended.
-fn has_gone(thread: Tid) -> bool {
-    proc::state(thread).is_none_or(|state| matches!(state, 'Z' | 'X'))
 }
 
 impl Adaptive {
@@ -237,7 +207,7 @@ impl<'a> Feedback<'a> {
         let (mut adjusted, mut late) = (0, 0);
         let mut is_there = true;
         while !self.watch.round(wait)? {
-            if is_there && has_gone(thread) && !self.watch.has_gone() {
+            if is_there && proc::has_ended(thread) && !self.watch.has_gone() {
                 is_there = false;
                 (self.tell)(format!("thread {name} ({thread}) has ended, and the program goes on: nothing adapts now"));
             }
@@ -379,7 +349,7 @@ impl<'a> Feedback<'a> {
                         self.ceiling = Some((admitted, PAUSE));
                     }
                 }
-                Err(_) if has_gone(thread) => return Ok(admitted),
+                Err(_) if proc::has_ended(thread) => return Ok(admitted),
                 Err(error) => return Err(error),
             }
             next = Duration::from_micros((admitted.as_nanos() + beyond.as_nanos()) / 2000);

@@ -2,7 +2,6 @@
 
 use macrotick_cli::GenerateArgs;
 use macrotick_generate::{drawn, Jitter, Recipe, Size};
-use macrotick_model::whole;
 use macrotick_report::output;
 
 use crate::error::CliError;
@@ -26,9 +25,7 @@ pub fn execute(args: &GenerateArgs) -> Result<Outcome, CliError> {
     };
     let text = drawn(args.seed, &recipe)?.to_yaml();
     match &args.output {
-        Some(path) => {
-            whole::write(path, text.as_bytes()).map_err(|source| CliError::Write { path: path.clone(), source })?;
-        }
+        Some(path) => super::write(path, &text)?,
         None => output::print(text),
     }
     Ok(Outcome::Done)

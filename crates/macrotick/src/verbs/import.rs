@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use macrotick_cli::{ImportArgs, ImportTool};
 use macrotick_exchange::{ctu_iig, rt_app, ImportError, MAX_BYTES};
 use macrotick_model::files::FileError;
-use macrotick_model::{whole, System};
+use macrotick_model::System;
 use macrotick_report::output;
 
 use crate::error::CliError;
@@ -56,10 +56,7 @@ fn read(path: &Path) -> Result<String, CliError> {
 /// Writes the text of an import or export to a file or to standard output, and its remarks to standard error.
 pub fn written(to: &Option<PathBuf>, text: &str, remarks: &[String]) -> Result<Outcome, CliError> {
     match to {
-        Some(path) => {
-            let failed = |source| CliError::Write { path: path.clone(), source };
-            whole::write(path, text.as_bytes()).map_err(failed)?;
-        }
+        Some(path) => super::write(path, text)?,
         None => output::print(text),
     }
     remarks.iter().for_each(|remark| output::tell(format_args!("remark: {remark}")));

@@ -5,7 +5,6 @@ use std::path::Path;
 use macrotick_cli::MeasureArgs;
 use macrotick_host::proc;
 use macrotick_measure::{describe, measure, Target};
-use macrotick_model::whole;
 use macrotick_report::output;
 
 use crate::error::CliError;
@@ -29,8 +28,7 @@ pub fn execute(args: &MeasureArgs) -> Result<Outcome, CliError> {
     }
     if let Some(path) = &args.output {
         let system = describe(&measurement, &name, args.cpu)?;
-        let failed = |source| CliError::Write { path: path.clone(), source };
-        whole::write(path, system.to_yaml().as_bytes()).map_err(failed)?;
+        super::write(path, &system.to_yaml())?;
     }
     Ok(Outcome::Done)
 }

@@ -30,6 +30,7 @@ pub mod top;
 use std::path::Path;
 
 use macrotick_check::Verdict;
+use macrotick_model::whole;
 use macrotick_report::output;
 
 use crate::error::CliError;
@@ -37,6 +38,11 @@ use crate::error::CliError;
 /// Prints why a plan is not feasible.
 pub fn tell_verdict(verdict: &Verdict) {
     output::tell(verdict.to_string().trim_end());
+}
+
+/// Writes a file as a whole.
+pub fn write(path: &Path, text: &str) -> Result<(), CliError> {
+    whole::write(path, text.as_bytes()).map_err(|source| CliError::Write { path: path.into(), source })
 }
 
 /// Creates a directory and its parents.

@@ -1,7 +1,6 @@
 //! `macrotick reserve`
 
 use macrotick_cli::ReserveArgs;
-use macrotick_model::whole;
 use macrotick_report::output;
 use macrotick_reserve::adapt::adapt;
 use macrotick_reserve::{prepare, Report, Target};
@@ -50,8 +49,7 @@ fn adaptively(args: &ReserveArgs) -> Result<Outcome, CliError> {
     if let Some(path) = &args.output {
         let cpu = args.cpus.as_ref().and_then(|cpus| cpus.as_slice().first()).copied().unwrap_or(0);
         let system = learned.describe(&name, cpu)?;
-        let failed = |source| CliError::Write { path: path.clone(), source };
-        whole::write(path, system.to_yaml().as_bytes()).map_err(failed)?;
+        super::write(path, &system.to_yaml())?;
     }
     Ok(Outcome::Done)
 }
