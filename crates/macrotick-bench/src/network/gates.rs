@@ -15,7 +15,9 @@ use crate::kit::bench::Bench;
 use crate::kit::lab;
 use crate::kit::scale::Scale;
 
-/// The frames of a run with exact gates.
+/// The frames of a run with exact gates on the idle guest, which skips the time between them.
+const IDLE_FRAMES: u64 = 1_000_000;
+/// The frames of a run with exact gates beside hogs.
 const FRAMES: u64 = 60_000;
 /// The same beside a flood, where a virtual second takes several seconds of wall time.
 const FLOODED_FRAMES: u64 = 10_000;
@@ -205,6 +207,7 @@ pub struct Gates {
 
 fn frames(column: Column, load: Load, scale: Scale) -> u64 {
     let full = match column {
+        Column::Exact if load == Load::Idle => IDLE_FRAMES,
         Column::Exact if load.has_flood() => FLOODED_FRAMES,
         Column::Exact => FRAMES,
         Column::Stock | Column::Ksoftirqd => OTHER_FRAMES,
