@@ -305,6 +305,27 @@ fn a_plan_that_is_planned_again_is_the_same() {
     );
 }
 
+/// Each of two hosts has the threads of its own gates, in the plan as it is made and as it is read.
+#[test]
+fn a_gate_thread_is_on_the_host_of_its_cpu() {
+    let text = "system: s\nmacrotick: 10us\nclock: {tai: {period: 10ms, length: 200us, bound: 100us}}\n\
+                hosts: [{name: one, cpus: [0]}, {name: two, cpus: [1]}]\n\
+                tasks:\n  - {name: a, period: 10ms, wcet: 100us, cpu: 0}\n  - {name: b, period: 10ms, wcet: 100us, cpu: 1}\n\
+                network:\n  classes: [{name: high, priority: 6}, {name: rest}]\n  interfaces:\n    \
+                - {name: x, device: eth1, host: one, speed: 1Gb/s, gates: planned, lead: 20us}\n    \
+                - {name: y, device: eth1, host: two, speed: 1Gb/s, gates: planned, lead: 20us}\n  flows:\n    \
+                - {name: f, from: a, via: [x], size: 64B, class: high, deadline: 1ms}\n    \
+                - {name: g, from: b, via: [y], size: 64B, class: high, deadline: 1ms}\n";
+    let made = planned(text);
+    let read = Plan::from_json(&made.to_json(), "plan.json").expect("a valid plan");
+    assert_eq!(made, read);
+    for (host, thread) in [("one", "gate-x"), ("two", "gate-y")] {
+        let part = made.part(Some(host)).expect("a part").system;
+        assert_eq!(part.groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), [thread]);
+    }
+    assert_eq!(plan(&read.system, Solver::default_for(&read.system)).unwrap_or_else(|error| panic!("{error}")), made);
+}
+
 #[test]
 fn an_express_socket_has_the_link_while_its_sender_runs() {
     let plan = planned(&pair(LEFT, &flow("deadline: 50us, express: true")));

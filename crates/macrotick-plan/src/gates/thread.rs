@@ -148,11 +148,12 @@ fn is_added(system: &System, group: &Group) -> bool {
     let (Some(windows), [cpu]) = (&group.windows, group.cpus.as_slice()) else { return false };
     let name = free_name(&System { groups: others, ..system.clone() }, interface);
     let by_hand = system.table.iter().flatten().any(|window| window.task == group.name);
-    !by_hand && *group == gate_group(name, *cpu, interface, windows.period, windows.length)
+    !by_hand && *group == gate_group(system, name, *cpu, interface, windows.period, windows.length)
 }
 
-fn gate_group(name: String, cpu: u32, interface: &str, cycle: Duration, length: Duration) -> Group {
+fn gate_group(system: &System, name: String, cpu: u32, interface: &str, cycle: Duration, length: Duration) -> Group {
     Group {
+        host: system.host_of_cpus(&[cpu]).map(|host| host.name.clone()),
         windows: Some(Windows { order: PoolOrder::Fifo, slack: true, ..Windows::new(cycle, length) }),
         kernel_threads: vec![GroupThread::Gate(interface.into())],
         ..Group::named(name, vec![cpu])
@@ -192,7 +193,8 @@ pub(super) fn add(plan: &mut Plan, threads: Threads) {
         let table = &mut plan.tables[table];
         table.windows.extend(spans.into_iter().map(|(from, to)| Window::new(&name, from, to - from)));
         table.windows.sort_by_key(|window| window.offset);
-        plan.system.groups.push(gate_group(name, cpu, &interface, plan.cycle, length));
+        let group = gate_group(&plan.system, name, cpu, &interface, plan.cycle, length);
+        plan.system.groups.push(group);
     }
 }
 
