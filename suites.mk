@@ -21,7 +21,7 @@ test-kernel-suspend: kernel-debug
 	$(SLOW) $(CLASS) full_suspend
 test-timers: kernel kernel-pristine kernel-debug kernel-nonrt
 	$(SLOW) -p macrotick-kernel-tests --test timers -- --ignored full_
-test-machines: kernel
+test-machines: kernel product
 	$(SLOW) -p macrotick-kernel-tests --test machines -- --ignored full_
 test-network: kernel-pristine
 	$(SLOW) -p macrotick-net-tests --test lab -- --ignored full_

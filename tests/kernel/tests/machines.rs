@@ -1,11 +1,16 @@
 //! Two machines that share a table in the lab. Each has its own clock.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
 
-use macrotick_kernel_tests::machine::{Machine, CYCLE_NS, PROGRAMS};
+use macrotick_kernel_tests::machine::deployed::{self, Departure, Deployed, RUN_S};
+use macrotick_kernel_tests::machine::ptp::PROGRAMS;
+use macrotick_kernel_tests::machine::{Machine, CYCLE_NS};
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{libraries, Flavor, GuestJob, GuestOutcome, Lab, Layout};
-use macrotick_model::Duration;
+use macrotick_model::{Duration, GateTier, Observation, Plan, System};
+use macrotick_plan::Solver;
 
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
 const SECOND: u64 = 1_000_000_000;
@@ -17,8 +22,8 @@ const ALIGNED_NS: i64 = 20_000;
 /// each second, and the other loses 45 us.
 const OSCILLATORS_KHZ: [u32; 2] = [999_955, 1_000_045];
 
-fn job(machine: Machine, oscillator_khz: u32) -> GuestJob {
-    let words = ["/bin/macrotick".to_owned()].into_iter().chain(machine.words());
+fn guest(words: Vec<String>, oscillator_khz: u32) -> GuestJob {
+    let words = ["/bin/macrotick".to_owned()].into_iter().chain(words);
     let mut job = GuestJob::new(Flavor::Patched, words);
     job.kernel_args.push(format!("tsc_early_khz={oscillator_khz}"));
     job.wall_limit = Duration::from_secs(600);
@@ -39,7 +44,7 @@ fn linuxptp() -> Vec<(String, Vec<u8>)> {
 fn run(synchronised: bool, wrong_ns: i64, seconds: u64) -> [Vec<u64>; 2] {
     let machine = |leads, wrong_ns| Machine { leads, synchronised, wrong_ns, seconds };
     let machines = [machine(true, 0), machine(false, wrong_ns)];
-    let jobs = [0, 1].map(|number| job(machines[number], OSCILLATORS_KHZ[number]));
+    let jobs = [0, 1].map(|number| guest(machines[number].words(), OSCILLATORS_KHZ[number]));
     let lab = Lab::with_agent(Layout::find().expect("a checkout"), GUEST);
     let outcomes = lab.run_joined(&jobs, &mut Terminal::new()).unwrap_or_else(|error| panic!("{error}"));
     outcomes.map(|outcome| starts(&outcome))
@@ -93,4 +98,93 @@ fn full_two_machines_alone_drift_apart() {
     println!("apart: {before} ns at the beginning, {after} ns at the end: {ppm:.1} ppm");
     assert!(ppm.abs() > 85.0 && ppm.abs() < 95.0, "{ppm} ppm");
     assert!(after.abs() > 1_500_000 && after.unsigned_abs() < CYCLE_NS / 2, "{after} ns");
+}
+
+/// The window of a receiver, in nanoseconds.
+const HEARD_NS: i64 = 500_000;
+
+/// Returns the plan of both machines.
+fn plan() -> Plan {
+    let system = System::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("machines.yaml")).unwrap();
+    let plan = macrotick_plan::plan(&system, Solver::default_for(&system)).unwrap();
+    assert!(macrotick_check::check(&plan).is_feasible());
+    plan
+}
+
+/// The product's program, which `make product` builds beside this test's.
+fn runner() -> Vec<u8> {
+    let path = Path::new(GUEST).with_file_name("macrotick");
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}: `make product`", path.display()))
+}
+
+/// Runs both parts of a plan. Returns the departures of the messages of each machine, and its observation.
+fn deploy(plan: &Plan, wrong_ns: i64) -> [(Vec<Departure>, Observation); 2] {
+    let machines = [Deployed { leads: true, wrong_ns: 0 }, Deployed { leads: false, wrong_ns }];
+    let jobs = [0, 1].map(|number| {
+        let machine = machines[number];
+        let part = plan.part(Some(if machine.leads { "leads" } else { "follows" })).unwrap();
+        let mut job = guest(machine.words(), OSCILLATORS_KHZ[number]);
+        job.files.push((deployed::RUNNER.into(), runner()));
+        job.files.push((deployed::PLAN.into(), part.to_json().into_bytes()));
+        job.collect.push(deployed::OBSERVATION.into());
+        job
+    });
+    let lab = Lab::with_agent(Layout::find().expect("a checkout"), GUEST);
+    let outcomes = lab.run_joined(&jobs, &mut Terminal::new()).unwrap_or_else(|error| panic!("{error}"));
+    outcomes.map(|outcome| {
+        println!("{}", outcome.stderr_text());
+        assert!(outcome.status.success(), "{}", outcome.status);
+        let departures = outcome.stdout_text().lines().filter_map(Departure::from_line).collect();
+        let observation = String::from_utf8_lossy(&outcome.files[deployed::OBSERVATION]).into_owned();
+        (departures, Observation::from_json(&observation, deployed::OBSERVATION).unwrap())
+    })
+}
+
+/// Returns the interval of the gate for messages in the cycle of an interface, in nanoseconds.
+fn gate(plan: &Plan, interface: &str) -> Range<i64> {
+    let list = plan.gates.iter().find(|list| list.interface == interface).unwrap();
+    let mut start = 0;
+    for entry in &list.entries {
+        let end = start + entry.length.as_nanos();
+        if entry.open.iter().any(|class| class == "control") {
+            return start..end;
+        }
+        start = end;
+    }
+    panic!("no gate in {list:?}")
+}
+
+/// Checks that the tables and gates of two machines follow one clock, which linuxptp keeps on both: a message of each
+/// machine leaves when its gate opens on `CLOCK_TAI`, and at the same virtual instant as that of the other machine. It
+/// is there before its receiver's window.
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_two_machines_open_their_gates_at_one_time() {
+    let plan = plan();
+    let cycle = plan.cycle.as_nanos();
+    let cycles = RUN_S as i64 * SECOND as i64 / cycle;
+    let both = deploy(&plan, -25_200_000);
+    for ((departures, observation), (host, receiver)) in both.iter().zip([("leads", "learn"), ("follows", "hear")]) {
+        let gate = gate(&plan, host);
+        let phases = || departures.iter().map(|one| one.tai_ns.rem_euclid(cycle));
+        let (first, last) = (phases().min().expect("messages"), phases().max().expect("messages"));
+        println!("{host}: messages left {} to {} ns after their gate opened", first - gate.start, last - gate.start);
+        assert!(gate.contains(&first) && gate.contains(&last), "{host}: {first} to {last} in {gate:?}");
+        assert_eq!(departures.len() as i64, cycles, "{host}");
+
+        let clock = observation.clock.expect("a table on CLOCK_TAI");
+        println!("{host}: {clock:?}");
+        assert_eq!((clock.tai_offset_s, clock.synchronised), (37, host == "follows"));
+        assert_eq!(observation.gates[0].tier, GateTier::Exact);
+        let received = observation.tasks.iter().find(|task| task.name == receiver).expect("the receiver");
+        // The machines do not start in the same cycle. A job that waited for the first message ends a cycle late, and so
+        // do all after it. Each one ends in a window that begins after its message is there.
+        let ends: Vec<Duration> = received.jobs.iter().filter_map(|job| Some(job.end? - job.nominal)).collect();
+        assert!(ends.len() + 10 > received.jobs.len(), "{host}: {} jobs of `{receiver}` have ended", ends.len());
+        assert!(ends.iter().all(|end| end.as_nanos() % cycle < HEARD_NS), "{host}: {ends:?}");
+    }
+    let leave = both.map(|(departures, _)| departures.iter().map(|one| one.virtual_ns as u64).collect());
+    let (least, most) = extremes(&apart(&leave), |_| true);
+    println!("apart: {least} to {most} ns");
+    assert!(least.abs().max(most.abs()) < ALIGNED_NS, "{least} to {most} ns");
 }

@@ -1,15 +1,15 @@
 //! One of two machines that share a table: its clock, its jobs, and linuxptp on a wire to the other machine.
 
-use std::path::Path;
-use std::process::{Child, Command};
+pub mod deployed;
+pub mod ptp;
 
-use macrotick_lab::wire::port::{self, virtual_ns};
+use macrotick_lab::wire::port::virtual_ns;
 use macrotick_uapi::{Device, ACTIVATE, DEADLINE};
 
 use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::ensure;
-use crate::process::{fork, member};
+use crate::process::member;
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 
@@ -17,24 +17,7 @@ use crate::table::Table;
 pub const CYCLE_NS: u64 = 7_000_000;
 /// The most by which a sync window moves the grid.
 pub const BOUND_NS: u32 = 100_000;
-/// The programs of linuxptp.
-pub const PROGRAMS: [&str; 2] = [PTP4L, PMC];
-
-const PTP4L: &str = "/usr/sbin/ptp4l";
-const PMC: &str = "/usr/sbin/pmc";
-/// The socket on which linuxptp takes commands.
-const ORDERS: &str = "/tmp/ptp4l";
-/// The configuration of linuxptp on both machines: software time stamps, eight messages a second, and clock steps only
-/// at the beginning. The integral's scale makes it measure the other clock's rate for 9 s before it sets its own,
-/// instead of 37 s. The proportional scale is the usual one.
-const SETTINGS: &str = "[global]\ntime_stamping software\nnetwork_transport L2\nlogAnnounceInterval -1\n\
-    logSyncInterval -3\nlogMinDelayReqInterval -3\nfirst_step_threshold 0.00002\npi_proportional_scale 0.1\n\
-    pi_integral_scale 0.004\nuds_address /tmp/ptp4l\n";
-/// The description of its clock that a leading machine sends to the other one, with the seconds by which `CLOCK_TAI` is
-/// ahead.
-const CLOCK: &str = "SET GRANDMASTER_SETTINGS_NP clockClass 13 clockAccuracy 0x2f offsetScaledLogVariance 0xffff \
-    currentUtcOffset 37 leap61 0 leap59 0 currentUtcOffsetValid 1 ptpTimescale 0 timeTraceable 1 frequencyTraceable 0 \
-    timeSource 0x60";
+/// The seconds by which `CLOCK_TAI` is ahead of UTC.
 const TAI_S: i64 = 37;
 
 /// The parameters of a machine.
@@ -78,7 +61,7 @@ impl Machine {
         table().install(&device)?;
         member("job", move |device| log_starts(device, starts, jobs))?;
         device.start(0).explain("start")?;
-        let ptp = self.synchronised.then(|| self.synchronise()).transpose()?;
+        let ptp = self.synchronised.then(|| ptp::synchronise(self.leads, 1, SchedAttr::fifo(98))).transpose()?;
         while virtual_ns() < end {
             sys::sleep(10_000_000);
         }
@@ -86,23 +69,6 @@ impl Machine {
         println!("# {:?}", device.get().explain("get")?);
         (1..=starts.get(0)).for_each(|at| println!("{}", starts.get(at as usize)));
         Ok(())
-    }
-
-    /// Starts linuxptp on one end of a pair of interfaces. The other end is the wire.
-    fn synchronise(&self) -> Check<Child> {
-        succeed("/sbin/ip", &["link", "add", "ptp0", "type", "veth", "peer", "name", "wire"])?;
-        succeed("/sbin/ip", &["link", "set", "wire", "up"])?;
-        succeed("/sbin/ip", &["link", "set", "ptp0", "up"])?;
-        fork(serve_the_wire);
-        let role = if self.leads { "priority1 100\n" } else { "slaveOnly 1\n" };
-        std::fs::write("/tmp/settings", format!("{SETTINGS}{role}")).map_err(|error| error.to_string())?;
-        let arguments = ["-f", "50", PTP4L, "-f", "/tmp/settings", "-i", "ptp0", "-m"];
-        let ptp = Command::new("/usr/bin/chrt").args(arguments).spawn().map_err(|error| error.to_string())?;
-        if self.leads {
-            ensure!(sys::eventually(1_000_000_000, || Path::new(ORDERS).exists()), "ptp4l takes no orders");
-            succeed(PMC, &["-u", "-b", "0", "-i", "/tmp/pmc", "-s", ORDERS, CLOCK])?;
-        }
-        Ok(ptp)
     }
 }
 
@@ -125,21 +91,4 @@ fn log_starts(device: &Device, starts: Board, jobs: usize) -> i32 {
         }
     }
     0
-}
-
-fn serve_the_wire() -> i32 {
-    match sys::set_sched(0, SchedAttr::fifo(98)) {
-        Ok(()) => {
-            sys::prefault();
-            eprintln!("{:?}", port::serve("wire"));
-            1
-        }
-        Err(errno) => errno,
-    }
-}
-
-fn succeed(program: &str, arguments: &[&str]) -> Check {
-    let status = Command::new(program).args(arguments).status().map_err(|error| format!("{program}: {error}"))?;
-    ensure!(status.success(), "{program} {arguments:?} ends with {status}");
-    Ok(())
 }
