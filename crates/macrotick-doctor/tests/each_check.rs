@@ -143,7 +143,7 @@ fn fit() -> Host {
             thread(102, "auditd", Policy::Other),
         ],
         interfaces: BTreeMap::from([("eth0".to_owned(), interface())]),
-        clock: Some(ClockState { synchronised: true, estimated_error_us: 2, tai_offset_s: 37 }),
+        clock: Some(ClockState { synchronised: true, estimated_error_us: Some(2), tai_offset_s: 37 }),
         class: Some(Class { table: Some(true) }),
         measured: vec![measured],
     }
@@ -257,7 +257,7 @@ fn spoilt() -> Vec<Spoilt> {
             put(host, "/proc/self/limits", "Max locked memory 65536 65536 bytes\nMax realtime priority 0 0")
         }),
         Spoilt("tai-offset", |host| host.clock.as_mut().unwrap().tai_offset_s = 0),
-        Spoilt("synchronisation", |host| host.clock.as_mut().unwrap().estimated_error_us = 51),
+        Spoilt("synchronisation", |host| host.clock.as_mut().unwrap().estimated_error_us = Some(51)),
         Spoilt("clock-programs", |host| host.threads.push(thread(104, "phc2sys", Policy::Other))),
         Spoilt("stolen-time", |host| host.measured[0].longest_gap_ns = 150_000),
         Spoilt("op-tee", |host| put(host, "/sys/class/tee/tee0/dev", "247:0")),

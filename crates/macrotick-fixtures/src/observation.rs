@@ -42,11 +42,11 @@ pub fn exact_gates(interface: &str, lead: Duration) -> GatesInForce {
     }
 }
 
-/// Returns a clock that no program synchronises and that no table followed.
+/// Returns a clock that no program synchronises or sets, and that no table followed.
 pub fn unsynchronised_clock() -> ClockInForce {
     let (estimated_error, corrections) = (None, 0);
     let (stretched, shrunk, rest) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-    ClockInForce { synchronised: false, estimated_error, stretched, shrunk, corrections, rest }
+    ClockInForce { synchronised: false, estimated_error, tai_offset_s: 0, stretched, shrunk, corrections, rest }
 }
 
 /// Returns the lab with one CPU and one nanosecond per instruction.

@@ -5,13 +5,17 @@ use macrotick_uapi as uapi;
 
 use crate::sys::time_of;
 
+/// The estimated error, in microseconds, before a program states one (`NTP_PHASE_LIMIT` of the kernel). linuxptp states
+/// none.
+const UNSTATED: i64 = 16_000_000;
+
 /// The synchronisation of a clock, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
     /// Whether a program synchronises the clock.
     synchronised: bool,
-    /// The kernel's estimate of the clock's error.
-    estimated_error: Duration,
+    /// The clock's error, as the program that synchronises it has estimated it.
+    estimated_error: Option<Duration>,
     /// The offset of `CLOCK_TAI` from UTC.
     tai_offset_s: i32,
 }
@@ -33,8 +37,8 @@ impl Discipline {
         self.synchronised
     }
 
-    /// Returns the kernel's estimate of the clock's error.
-    pub fn estimated_error(&self) -> Duration {
+    /// Returns the clock's error, as the program that synchronises it has estimated it; `None` if it does not.
+    pub fn estimated_error(&self) -> Option<Duration> {
         self.estimated_error
     }
 
@@ -51,7 +55,7 @@ impl Discipline {
         let synchronised = state.status & libc::STA_UNSYNC == 0;
         Discipline {
             synchronised,
-            estimated_error: Duration::from_micros(state.esterror as i64),
+            estimated_error: Some(state.esterror as i64).filter(|us| *us < UNSTATED).map(Duration::from_micros),
             tai_offset_s: state.tai,
         }
     }
@@ -63,7 +67,8 @@ impl Discipline {
         let length = |ns: u64| Duration::from_nanos(ns as i64);
         ClockInForce {
             synchronised,
-            estimated_error: synchronised.then_some(end.estimated_error),
+            estimated_error: end.estimated_error.filter(|_| synchronised),
+            tai_offset_s: end.tai_offset_s,
             stretched: length(table.stretched_ns),
             shrunk: length(table.shrunk_ns),
             corrections: table.corrections,
@@ -149,6 +154,12 @@ mod tests {
         for clock in [free.in_force(held, &get), held.in_force(free, &get), free.in_force(free, &get)] {
             assert_eq!((clock.synchronised, clock.estimated_error), (false, None));
         }
+        let by_linuxptp = Discipline::of(&state(0, 16_000_000)).in_force(held, &get);
+        assert_eq!((by_linuxptp.synchronised, by_linuxptp.estimated_error), (true, Some(Duration::from_micros(12))));
+        let end = libc::timex { tai: 37, ..state(0, 16_000_000) };
+        let by_linuxptp = held.in_force(Discipline::of(&end), &get);
+        assert_eq!((clock.tai_offset_s, by_linuxptp.tai_offset_s), (0, 37));
+        assert_eq!((by_linuxptp.synchronised, by_linuxptp.estimated_error), (true, None));
     }
 
     #[test]

@@ -138,10 +138,12 @@ pub struct ClockInForce {
     /// `STA_UNSYNC`).
     pub synchronised: bool,
     /// The error of the clock at the end, as estimated by the program that synchronises it (`adjtimex(2)`, `esterror`).
-    /// `None` if no program does.
+    /// `None` if no program does, or if it estimates none, as linuxptp.
     #[serde(rename = "estimated_error_ns", with = "crate::time::nanos::maybe")]
     #[schemars(with = "Option<i64>")]
     pub estimated_error: Option<Duration>,
+    /// The offset of `CLOCK_TAI` from UTC at the end, in seconds. 0: no program has set it.
+    pub tai_offset_s: i32,
     /// The total time by which sync windows became longer.
     #[serde(rename = "stretched_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]

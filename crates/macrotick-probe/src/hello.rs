@@ -18,7 +18,7 @@ pub struct Hello {
     pub instance: u64,
     /// Whether a program synchronises this host's clock.
     pub synchronised: bool,
-    /// The kernel's estimate of the clock's error.
+    /// The clock's error, as the program that synchronises it has estimated it; zero if it does not.
     pub error: Duration,
     /// `CLOCK_TAI` minus `CLOCK_REALTIME` in seconds; 0 before a program sets it.
     pub tai_offset: i64,
@@ -95,7 +95,7 @@ impl Hello {
             host: host(),
             instance,
             synchronised: discipline.is_some_and(|clock| clock.is_synchronised()),
-            error: discipline.map_or(Duration::ZERO, |clock| clock.estimated_error()),
+            error: discipline.and_then(|clock| clock.estimated_error()).unwrap_or(Duration::ZERO),
             // The two clocks are not read at one instant; the offset is whole seconds.
             tai_offset: (tai.as_nanos() + 500_000_000).div_euclid(1_000_000_000),
         }

@@ -210,10 +210,16 @@ pub(crate) fn lead(report: &Report) -> Option<String> {
 
 /// Describes the clock that the table followed, its synchronisation, and the corrections of the table.
 pub(crate) fn clock(report: &Report) -> Option<String> {
-    let ClockInForce { estimated_error, stretched, shrunk, corrections, rest, .. } = report.clock?;
-    let state = match estimated_error {
-        Some(error) => format!("CLOCK_TAI, synchronised, estimated error {error}"),
-        None => "table on an unsynchronised clock, CLOCK_TAI".into(),
+    let clock = report.clock?;
+    let ClockInForce { stretched, shrunk, corrections, rest, .. } = clock;
+    let state = match (clock.synchronised, clock.estimated_error) {
+        (true, Some(error)) => format!("CLOCK_TAI, synchronised, estimated error {error}"),
+        (true, None) => "CLOCK_TAI, synchronised, error not estimated".into(),
+        (false, _) => "table on an unsynchronised clock, CLOCK_TAI".into(),
+    };
+    let state = match clock.tai_offset_s {
+        0 => format!("{state} without its offset"),
+        offset => format!("{state}, {offset} s ahead of UTC"),
     };
     let taken = match corrections {
         0 => "never corrected".into(),
@@ -224,7 +230,16 @@ pub(crate) fn clock(report: &Report) -> Option<String> {
     Some(format!("{state}; {taken}{rest}"))
 }
 
-/// Returns the caveat of the clock.
+/// Returns the caveat of the offset of the clock.
+fn offset_caveat(observation: &Observation) -> Option<String> {
+    observation.clock.filter(|clock| clock.tai_offset_s == 0).map(|_| {
+        "No program has set the offset of CLOCK_TAI on this host, so that clock is UTC. The table is not aligned with \
+         tables of hosts that have the offset."
+            .into()
+    })
+}
+
+/// Returns the caveat of the synchronisation of the clock.
 fn clock_caveat(observation: &Observation) -> Option<String> {
     match observation.clock {
         Some(ClockInForce { synchronised: false, .. }) => Some(
@@ -317,6 +332,7 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
         ),
     }
     caveats.extend(clock_caveat(observation));
+    caveats.extend(offset_caveat(observation));
     caveats.extend(lead_caveat(observation));
     caveats.extend(miss_caveat(observation));
     caveats.extend(pool_caveat(observation));

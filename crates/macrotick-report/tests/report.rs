@@ -250,17 +250,29 @@ fn the_clock_says_who_synchronises_it_and_what_it_took() {
     };
     let free = unsynchronised_clock();
     let (text, page, report) = followed(free);
-    assert!(text.contains("clock   table on an unsynchronised clock, CLOCK_TAI; never corrected\n"), "{text}");
-    assert!(page.contains("<br>Clock: table on an unsynchronised clock, CLOCK_TAI; never corrected."));
+    assert!(
+        text.contains("clock   table on an unsynchronised clock, CLOCK_TAI without its offset; never corrected\n"),
+        "{text}"
+    );
+    assert!(
+        page.contains("<br>Clock: table on an unsynchronised clock, CLOCK_TAI without its offset; never corrected.")
+    );
     assert!(report.to_json().contains("\"synchronised\": false"));
     assert!(report.caveats.iter().any(|caveat| caveat.contains("no program synchronises that clock")));
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("No program has set the offset of CLOCK_TAI")));
 
     let mut held = free;
-    (held.synchronised, held.estimated_error) = (true, Some(ns(12_000)));
+    (held.synchronised, held.estimated_error, held.tai_offset_s) = (true, Some(ns(12_000)), 37);
     (held.stretched, held.shrunk, held.corrections, held.rest) = (ns(700), ns(50), 3, ns(-40));
     let (text, _, report) = followed(held);
-    let expected = "CLOCK_TAI, synchronised, estimated error 12us; corrected 3 times, +700ns -50ns, -40ns off";
+    let expected = "CLOCK_TAI, synchronised, estimated error 12us, 37 s ahead of UTC; \
+                    corrected 3 times, +700ns -50ns, -40ns off";
     assert!(text.contains(expected), "{text}");
+    assert!(!report.caveats.iter().any(|caveat| caveat.contains("CLOCK_TAI")));
+
+    held.estimated_error = None;
+    let (text, _, report) = followed(held);
+    assert!(text.contains("CLOCK_TAI, synchronised, error not estimated, 37 s ahead of UTC; corrected"), "{text}");
     assert!(!report.caveats.iter().any(|caveat| caveat.contains("CLOCK_TAI")));
 }
 

@@ -92,7 +92,7 @@ fn a_table_follows_the_clock_and_says_who_else_does() {
     let moved = clock.stretched.max(clock.shrunk);
     assert!(moved > Duration::ZERO && moved <= Duration::from_millis(5), "{clock:?}");
     assert!(macrotick_report::terminal(&kernel, false, 200)
-        .contains("table on an unsynchronised clock, CLOCK_TAI; corrected"));
+        .contains("table on an unsynchronised clock, CLOCK_TAI without its offset; corrected"));
     // The time that the kernel removes from the table or adds to it is not in the lateness of jobs.
     let latest = kernel.tasks.iter().filter_map(|task| task.samples(Metric::Lateness).last().copied()).max();
     assert!(latest < Some(100_000), "{latest:?} ns late");

@@ -66,7 +66,7 @@ fn clock() -> Option<ClockState> {
     let clock = Discipline::read().ok()?;
     Some(ClockState {
         synchronised: clock.is_synchronised(),
-        estimated_error_us: clock.estimated_error().as_nanos() / 1000,
+        estimated_error_us: clock.estimated_error().map(|error| error.as_nanos() / 1000),
         tai_offset_s: clock.tai_offset_s(),
     })
 }

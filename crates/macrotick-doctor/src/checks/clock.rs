@@ -21,7 +21,7 @@ pub(super) const CHECKS: [Check; 6] = [
     Check {
         name: "synchronisation",
         rank: 22,
-        states: "The clock is synchronised, with an error below the bound of the plan.",
+        states: "The clock is synchronised, with an error below the bound of the plan, if it is known.",
         why: "Tables and gates of several hosts are only as close to each other as their clocks.",
         source: "adjtimex(2), STA_UNSYNC and esterror",
         reads: &[],
@@ -88,15 +88,16 @@ fn tai_offset(host: &Host, needs: &Needs) -> Verdict {
 
 fn synchronisation(host: &Host, needs: &Needs) -> Verdict {
     let Some(clock) = host.clock else { return Verdict::unknown("the capture has no clock") };
-    let error = Duration::from_micros(clock.estimated_error_us);
-    let observed = match clock.synchronised {
-        true => format!("synchronised, estimated error {error}"),
-        false => "not synchronised".into(),
+    let error = clock.estimated_error_us.map(Duration::from_micros);
+    let observed = match (clock.synchronised, error) {
+        (true, Some(error)) => format!("synchronised, estimated error {error}"),
+        (true, None) => "synchronised by a program that estimates no error, such as linuxptp".into(),
+        (false, _) => "not synchronised".into(),
     };
     match needs.tai {
         None if clock.synchronised => Verdict::good(observed),
         None => Verdict::absent("not synchronised, and the plan does not follow CLOCK_TAI"),
-        Some(bound) if clock.synchronised && error <= bound => Verdict::good(observed),
+        Some(bound) if clock.synchronised && error.is_none_or(|error| error <= bound) => Verdict::good(observed),
         Some(bound) => {
             let mend = Mend::Change("run one of ptp4l with phc2sys, or chronyd, and wait until it has settled".into());
             Verdict::bad(observed, format!("synchronised, estimated error at most {bound}"), [mend])

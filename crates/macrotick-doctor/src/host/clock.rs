@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct ClockState {
     /// Whether a program synchronises it.
     pub synchronised: bool,
-    /// The kernel's estimate of its error, in microseconds.
-    pub estimated_error_us: i64,
+    /// Its error in microseconds, as this program has estimated it; `None` if it does not, as with linuxptp.
+    pub estimated_error_us: Option<i64>,
     /// The offset of `CLOCK_TAI` from UTC, in seconds. 0: no program has set it.
     pub tai_offset_s: i32,
 }
