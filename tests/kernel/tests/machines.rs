@@ -154,9 +154,9 @@ fn gate(plan: &Plan, interface: &str) -> Range<i64> {
     panic!("no gate in {list:?}")
 }
 
-/// Checks that the tables and gates of two machines follow one clock, which linuxptp keeps on both: a message of each
-/// machine leaves when its gate opens on `CLOCK_TAI`, and at the same virtual instant as that of the other machine. It
-/// is there before its receiver's window.
+/// Checks that the tables and gates of two machines follow one clock, which linuxptp keeps on both. A message of each
+/// machine leaves when its gate opens on `CLOCK_TAI`. That is at the same virtual instant as the message of the other
+/// machine. It is there before its receiver's window.
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_two_machines_open_their_gates_at_one_time() {

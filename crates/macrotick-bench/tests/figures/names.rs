@@ -22,7 +22,7 @@ impl Names {
 /// Returns the names and values of all figures that documents contain.
 pub fn all() -> BTreeMap<String, f64> {
     let mut names = Names::default();
-    let benches = [containers, cost, isolation, lead, network, overhead, overrun, response, timershield];
+    let benches = [containers, cost, e2e, isolation, lead, network, overhead, overrun, response, timershield];
     benches.iter().for_each(|define| define(&mut names));
     names.0
 }
@@ -75,6 +75,15 @@ fn cost(names: &mut Names) {
     names.set("cost.entity", cost.one("memory.requested", "entity"));
     names.set("cost.entity.given", cost.one("memory.allocated", "entity"));
     names.set("cost.files", cost.one("existing files touched", "source"));
+}
+
+fn e2e(names: &mut Names) {
+    let e2e = Figures::of("e2e");
+    let spread = |case: &str| e2e.one("end-to-end.max", case) - e2e.one("end-to-end.min", case);
+    names.set("e2e.flood.spread", spread("ping flood: tt"));
+    names.set("e2e.ingress.spread", spread("ping flood, scheduled ingress: tt"));
+    names.set("e2e.ingress.datagrams", e2e.one("datagrams", "ping flood, scheduled ingress: tt"));
+    names.set("e2e.fifo.max", e2e.one("end-to-end.max", "ping flood, scheduled ingress: fifo") / 1e3);
 }
 
 /// The stressors of stress-ng among the attacks.

@@ -33,7 +33,7 @@ const CLOCK: &str = "SET GRANDMASTER_SETTINGS_NP clockClass 13 clockAccuracy 0x2
     currentUtcOffset 37 leap61 0 leap59 0 currentUtcOffsetValid 1 ptpTimescale 0 timeTraceable 1 frequencyTraceable 0 \
     timeSource 0x60";
 
-/// Starts linuxptp on one end of a pair of interfaces, which have this many queues. The other end is the wire, whose
+/// Starts linuxptp on one end of a pair of interfaces, which have this many queues. The other end is the wire. Its
 /// program runs under this policy.
 pub fn synchronise(leads: bool, queues: u32, wire: SchedAttr) -> Check<Child> {
     let queues = queues.to_string();
