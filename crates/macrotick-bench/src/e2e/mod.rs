@@ -18,7 +18,6 @@ use crate::error::BenchError;
 use crate::kit::aims::{self, Aim};
 use crate::kit::bench::{kernel, Bench, Results};
 use crate::kit::lab;
-use crate::kit::scale::Scale;
 
 const DESCRIPTION: &str = "bench/e2e.yaml";
 const GATES: &str = "bench/e2e-gates.yaml";
