@@ -49,23 +49,30 @@ fn may_measure() -> bool {
     may
 }
 
+/// Measures a thread of this process, and returns the fault of the result.
+fn measure_a_thread() -> Result<(), String> {
+    let ticker = std::thread::Builder::new().name("ticker".into()).spawn(|| tick(350)).unwrap();
+    let output = measure(&["--pid", &std::process::id().to_string(), "--for", "2s", "--json"]);
+    ticker.join().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let threads = measured["threads"].as_array().unwrap();
+    let thread = threads.iter().find(|thread| thread["name"] == "ticker").ok_or(format!("{measured:#}"))?;
+    let number = |part: &str, key: &str| thread[part][key].as_i64().unwrap_or(0);
+    let is_right = (number("period", "length_ns") - PERIOD_NS).abs() < PERIOD_NS / 100
+        && thread["jobs"].as_i64() > Some(150)
+        && (500_000..2_000_000).contains(&number("execution", "median_ns"));
+    is_right.then_some(()).ok_or(format!("{thread:#}"))
+}
+
+/// Other tests on the host may take the time of the thread, so it has three attempts.
 #[test]
 fn a_thread_of_a_running_process_has_its_period() {
     if !may_measure() {
         return;
     }
-    let ticker = std::thread::Builder::new().name("ticker".into()).spawn(|| tick(350)).unwrap();
-    let output = measure(&["--pid", &std::process::id().to_string(), "--for", "2s", "--json"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let threads = measured["threads"].as_array().unwrap();
-    let thread = threads.iter().find(|thread| thread["name"] == "ticker").unwrap_or_else(|| panic!("{measured:#}"));
-    let period = thread["period"]["length_ns"].as_i64().unwrap_or_else(|| panic!("{thread:#}"));
-    assert!((period - PERIOD_NS).abs() < PERIOD_NS / 100, "{thread:#}");
-    assert!(thread["jobs"].as_i64() > Some(150), "{thread:#}");
-    let median = thread["execution"]["median_ns"].as_i64().unwrap();
-    assert!((500_000..2_000_000).contains(&median), "{thread:#}");
-    ticker.join().unwrap();
+    let faults: Vec<String> = (0..3).map_while(|_| measure_a_thread().err()).collect();
+    assert!(faults.len() < 3, "{}", faults.join("\n"));
 }
 
 #[test]
