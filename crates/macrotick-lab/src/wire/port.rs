@@ -63,7 +63,12 @@ struct Port {
 
 impl Port {
     fn open(interface: &str) -> Result<Port, Error> {
-        Ok(Port { socket: socket(interface)?, page: Page::new()?, outbox: Post::default(), inbox: VecDeque::new() })
+        Ok(Port {
+            socket: socket(interface, libc::ETH_P_ALL)?,
+            page: Page::new()?,
+            outbox: Post::default(),
+            inbox: VecDeque::new(),
+        })
     }
 
     /// Hands over the sent frames. Returns the other guest's frames, or `None` if that guest has ended.
@@ -125,9 +130,9 @@ impl Port {
     }
 }
 
-/// Opens a socket for all frames of an interface.
-fn socket(interface: &str) -> Result<OwnedFd, Error> {
-    const ALL: u16 = (libc::ETH_P_ALL as u16).to_be();
+/// Opens a socket for the frames of an interface: all with `ETH_P_ALL`, or only arriving ones of one protocol.
+pub fn socket(interface: &str, protocol: i32) -> Result<OwnedFd, Error> {
+    let protocol = (protocol as u16).to_be();
     let name = CString::new(interface)?;
     // SAFETY: reads a terminated name.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
@@ -136,7 +141,7 @@ fn socket(interface: &str) -> Result<OwnedFd, Error> {
     }
     // SAFETY: takes numbers; a descriptor that comes back is ours.
     let socket = unsafe {
-        let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, ALL.into());
+        let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol.into());
         if socket < 0 {
             return Err(Error::last_os_error());
         }
@@ -144,7 +149,7 @@ fn socket(interface: &str) -> Result<OwnedFd, Error> {
     };
     // SAFETY: a structure of plain numbers.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    (address.sll_family, address.sll_protocol) = (libc::AF_PACKET as u16, ALL);
+    (address.sll_family, address.sll_protocol) = (libc::AF_PACKET as u16, protocol);
     address.sll_ifindex = index as i32;
     // SAFETY: reads one address.
     let bound = unsafe {

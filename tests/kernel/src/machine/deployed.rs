@@ -1,9 +1,9 @@
 //! One of two machines that run their parts of one plan: tables and gates on the clock that linuxptp keeps.
 
-use std::ffi::CString;
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
-use macrotick_lab::wire::port::virtual_ns;
+use macrotick_lab::wire::port::{self, virtual_ns};
 
 use super::{ptp, TAI_S};
 use crate::check::{Check, Explain};
@@ -123,27 +123,16 @@ impl Deployed {
 /// protocol does not get the frames that the wire delivers.
 fn record() -> Check {
     sys::set_sched(0, SchedAttr::fifo(97)).explain("SCHED_FIFO")?;
-    let name = CString::new(ptp::WIRE).expect("no zero byte");
-    let protocol = (libc::ETH_P_IP as u16).to_be();
-    // SAFETY: plain calls; the address is a valid structure of the length that is stated.
-    let socket = unsafe {
-        let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, protocol.into());
-        let mut address: libc::sockaddr_ll = std::mem::zeroed();
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol;
-        address.sll_ifindex = libc::if_nametoindex(name.as_ptr()) as i32;
-        sys::done(libc::bind(socket, (&raw const address).cast(), size_of_val(&address) as u32)).explain("bind")?;
-        socket
-    };
+    let socket = port::socket(ptp::WIRE, libc::ETH_P_IP).map_err(|error| format!("{}: {error}", ptp::WIRE))?;
     // The first question turns the time stamps on.
-    let _ = stamp_ns(socket);
+    let _ = stamp_ns(socket.as_raw_fd());
     let mut frame = [0u8; 256];
     loop {
         // SAFETY: the buffer outlives the call.
-        let length = unsafe { libc::recv(socket, frame.as_mut_ptr().cast(), frame.len(), 0) };
+        let length = unsafe { libc::recv(socket.as_raw_fd(), frame.as_mut_ptr().cast(), frame.len(), 0) };
         ensure!(length > 0, "no frame: {}", sys::errno());
         if length as usize > PROTOCOL_AT && frame[PROTOCOL_AT] == libc::IPPROTO_UDP as u8 {
-            let stamp_ns = stamp_ns(socket).explain("a time stamp")?;
+            let stamp_ns = stamp_ns(socket.as_raw_fd()).explain("a time stamp")?;
             let to_virtual = virtual_ns() as i64 - sys::real_ns() as i64;
             println!("{} {}", stamp_ns + TAI_S * 1_000_000_000, stamp_ns + to_virtual);
         }
