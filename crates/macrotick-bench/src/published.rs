@@ -6,14 +6,16 @@ use std::path::Path;
 use crate::error::BenchError;
 use crate::kit::provenance;
 
-/// Files that make the measured kernels. Documentation and selftests of the overlay are not compiled.
-const KERNEL: [&str; 6] = [
+/// Files that make the measured kernels. Documentation and selftests of the overlay are not compiled, and no measured
+/// kernel has sched_ext.
+const KERNEL: [&str; 7] = [
     "kernel/overlay",
     "kernel/hooks",
     "kernel/config",
     "kernel/apply",
     ":(exclude)kernel/overlay/Documentation",
     ":(exclude)kernel/overlay/tools",
+    ":(exclude)kernel/hooks/*sched_ext*",
 ];
 /// A file of the kernel with network cards, and the one experiment that boots this kernel.
 const CARDS: (&str, &str) = (":(exclude)kernel/config/net.config", "udp");
@@ -120,6 +122,7 @@ mod tests {
         assert_eq!(state(), Page::Present);
 
         repository.write("kernel/overlay/Documentation/a.rst", "1");
+        repository.write("kernel/hooks/6.12/0009-schedulers-of-sched_ext.patch", "1");
         repository.write("crates/a.rs", "1");
         repository.commit("two");
         assert_eq!(state(), Page::SameKernel);
