@@ -185,26 +185,30 @@ pub fn circumstances(attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> Circ
     }
 }
 
-/// Puts a thread under SCHED_DEADLINE; 0 is the caller. The bandwidth of a thread that has ended comes back at the end
-/// of its period. Therefore it tries again if the account does not explain the refusal.
+/// Puts a thread under SCHED_DEADLINE; 0 is the caller. It tries again while the refusal has no lasting reason.
 pub fn reserve(thread: Tid, attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> Result<(), ReserveError> {
     let give_up = sys::now() + PATIENCE;
     loop {
-        match sys::set_sched_attr(thread, attr) {
-            Err(error)
-                if error.raw_os_error() == Some(libc::EBUSY)
-                    && foreseen(attr, facts).is_none()
-                    && sys::now() < give_up =>
-            {
-                sys::sleep(PAUSE);
-            }
-            set => return set.map_err(|error| refused(&error, attr, affinity, facts)),
+        let Err(error) = sys::set_sched_attr(thread, attr) else { return Ok(()) };
+        let refused = refused(&error, attr, affinity, facts);
+        let passes = match error.raw_os_error() {
+            // The bandwidth of a thread that has ended comes back at the end of its period.
+            Some(libc::EBUSY) => foreseen(attr, facts).is_none(),
+            // The kernel asks for the CPUs that the thread may use at this instant (`p->cpus_ptr`, __sched_setscheduler()
+            // in kernel/sched/syscalls.c). With PREEMPT_RT this is one CPU while another thread has preempted it inside a
+            // spinlock.
+            Some(libc::EPERM) => matches!(refused, ReserveError::Kernel(Refusal::Forbidden)),
+            _ => false,
+        };
+        if !passes || sys::now() >= give_up {
+            return Err(refused);
         }
+        sys::sleep(PAUSE);
     }
 }
 
 /// Returns the error of a refused reservation.
-pub fn refused(error: &io::Error, attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> ReserveError {
+fn refused(error: &io::Error, attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> ReserveError {
     let at = circumstances(attr, affinity, facts);
     ReserveError::Kernel(explain(error.raw_os_error().unwrap_or(0), &at))
 }

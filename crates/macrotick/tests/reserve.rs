@@ -255,9 +255,14 @@ fn a_dry_run_reserves_nothing() {
 
 /// Runs a script in the lab, on a kernel with SCHED_DS; returns its output and errors.
 fn in_lab(script: &str) -> String {
+    on_cpus("1", script)
+}
+
+fn on_cpus(cpus: &str, script: &str) -> String {
     let repository = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
-    command.args(["lab", "exec", "--", "/bin/sh", "-c", &format!("{GUEST}{script}")]).current_dir(repository);
+    let script = format!("{GUEST}{script}");
+    command.args(["lab", "exec", "--smp", cpus, "--", "/bin/sh", "-c", &script]).current_dir(repository);
     let (_, output, errors) = told(&command.output().unwrap());
     output + &errors
 }
@@ -323,6 +328,25 @@ fn one_thread_gets_its_runtime_beside_hogs() {
     );
     let thread = number(&text, "thread: ");
     assert!((243..=257).contains(&thread), "{thread} thousandths\n{text}");
+}
+
+/// With PREEMPT_RT a thread that was preempted inside a spinlock has one CPU at that instant, and the kernel refuses
+/// SCHED_DEADLINE to it.
+#[test]
+#[ignore = "needs the lab"]
+fn a_thread_that_was_preempted_inside_the_kernel_gets_its_reservation() {
+    let text = on_cpus(
+        "2",
+        r#"hogs; mkfifo /tmp/pipe; cat /tmp/pipe > /dev/null & dd if=/dev/zero of=/tmp/pipe bs=1 & writer=$!
+        reserved=0
+        for one in 0 1 2 3 4 5 6 7 8 9; do for two in 0 1 2 3 4 5 6 7 8 9; do
+            macrotick reserve --runtime 1ms --period 100ms --pid $writer > /tmp/said 2>&1 & command=$!
+            until [ -s /tmp/said ]; do sleep 0.01; done
+            kill -TERM $command; wait $command && reserved=$((reserved + 1)) || cat /tmp/said; rm /tmp/said
+        done; done
+        echo "reserved: $reserved""#,
+    );
+    assert_eq!(number(&text, "reserved: "), 100, "{text}");
 }
 
 /// A process that sleeps is moved, and another one in its group later. Their policies and their group come back.

@@ -1,7 +1,7 @@
 //! The reservation of the program, and its changes. A refused change leaves the old one.
 
 use macrotick_host::cgroup::ProgramGroup;
-use macrotick_host::sys::{self, Tid};
+use macrotick_host::sys::Tid;
 use macrotick_model::Duration;
 
 use crate::budget::Budget;
@@ -28,7 +28,7 @@ impl Hold<'_> {
                 let Prepared { facts, plan, .. } = prepare_now(&request, Own::Thread(*thread))?;
                 let Plan::Deadline { attr, pin } = plan else { unreachable!("the request names the mechanism") };
                 let affinity = pin.as_ref().unwrap_or(&facts.affinity);
-                sys::set_sched_attr(*thread, &attr).map_err(|error| refusal::refused(&error, &attr, affinity, &facts))
+                refusal::reserve(*thread, &attr, affinity, &facts)
             }
             Hold::Group { group, budget } => {
                 // Its threads stay on the CPUs that they have.
