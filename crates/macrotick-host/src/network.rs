@@ -81,7 +81,7 @@ pub fn queues_of(system: &System, namespace: &str) -> u32 {
     let is_end = |end: &InterfaceEnd| matches!(end, InterfaceEnd::Namespace(name) | InterfaceEnd::Port(name) if name == namespace);
     let network = system.network.as_ref();
     let named = network.filter(|network| network.interfaces.iter().any(|interface| is_end(&interface.end)));
-    named.map_or(1, |network| network.class_names().count().max(1) as u32)
+    named.map_or(1, |network| network.queues().max(1))
 }
 
 /// Returns the commands that make the namespaces of a system, one a line.

@@ -235,11 +235,14 @@ fn process(random: &mut Random, name: String, in_group: Option<bool>) -> Process
 
 /// The network of a system with this sender and these groups, which have windows or budgets.
 fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
+    let is_shaped = random.below(2) == 0;
     let class = |name: &str, priority| TrafficClass {
         name: name.into(),
         priority,
         pcp: (priority == Some(9)).then_some(3),
         max_size: Size::from_bytes(1000),
+        rate: (name == "rest" && is_shaped).then(|| Speed::from_bits(1_500_000)),
+        queues: if name == "rest" && !is_shaped { 3 } else { 1 },
     };
     let gate = |length: i64, open: &[&str]| GateEntry {
         length: us(length),
@@ -272,7 +275,7 @@ fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
         },
         interface("port", InterfaceEnd::Port(NAMESPACES[1].into()), random.maybe(|_| given)),
         Interface {
-            speed: Some(Speed::from_bits(1_000_000 + 500_000 * random.below(999))),
+            speed: Some(Speed::from_bits(2_000_000 + 500_000 * random.below(999))),
             vlan: random.maybe(|random| 1 + random.below(4094) as u32),
             ..interface("wire", device, None)
         },

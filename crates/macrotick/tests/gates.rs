@@ -165,3 +165,52 @@ fn a_deployment_changes_its_gates_and_leaves_nothing() {
     assert!(count >= 384 && after >= 128, "{told}");
     assert!(to - from <= 200 && most <= to + 200 && most - least < 100_200 && least + 99_800 < from, "{told}");
 }
+
+/// A flood of pings has the rate of its class, and not more of the link than the shaper's credit beyond it. It does so
+/// behind gates, without gates, and as the only class.
+#[test]
+#[ignore = "needs the lab"]
+fn a_class_with_a_rate_has_that_much_of_the_link() {
+    const RATE: f64 = 40e6;
+    let folder = folder("rate");
+    let head = "system: s\nmacrotick: 1us\ncpus: [0]
+namespaces: [{name: left, address: 10.0.0.1/24}, {name: right, address: 10.0.0.2/24}]
+load: [{name: flood, ping-flood: {to: 10.0.0.2, bytes: 1400}, namespace: left}]
+tasks:
+  - {name: s, period: 1ms, wcet: 200us, namespace: left, run: {udp-send: {spin: 80us, to: \"10.0.0.2:5000\"}}}
+  - {name: r, period: 1ms, wcet: 250us, namespace: right, run: {udp-receive: {spin: 80us, at: \"10.0.0.2:5000\"}}}
+network:\n";
+    let control = "{name: control, priority: 6}";
+    let gated = "  flows: [{name: f, from: s, to: r, size: 64B, class: control, deadline: 150us}]
+  interfaces: [{name: left, namespace: left, speed: 1Gb/s, gates: planned, lead: 100us}]\n";
+    let open = "  interfaces: [{name: left, namespace: left, speed: 1Gb/s}]\n";
+    for (name, classes, rest, limit) in [
+        ("free", format!("[{control}, {{name: rest}}]"), gated, f64::INFINITY),
+        ("gates", format!("[{control}, {{name: rest, rate: 40Mb/s}}]"), gated, RATE),
+        ("classes", format!("[{control}, {{name: rest, rate: 40Mb/s}}]"), open, RATE),
+        ("alone", "[{name: rest, rate: 40Mb/s}]".into(), open, RATE),
+    ] {
+        let file = folder.join(format!("{name}.yaml"));
+        std::fs::write(&file, format!("{head}  classes: {classes}\n{rest}")).unwrap();
+        let file = file.to_str().unwrap();
+        let told = script(
+            &[file],
+            &format!(
+                "bytes() {{ echo counted $(cut -d ' ' -f 1 /proc/uptime) $(cat /sys/class/net/mtick-0/statistics/rx_bytes); }}
+                macrotick run {file} --duration 2s -o /tmp/out > /tmp/log 2>&1 & run=$!
+                sleep 1; bytes; sleep 0.5; bytes
+                wait $run; cat /tmp/log"
+            ),
+        );
+        let counted = told.lines().filter_map(|line| line.strip_prefix("counted ")?.split_once(' '));
+        let seen: Vec<(f64, f64)> = counted.map(|(at, bytes)| (at.parse().unwrap(), bytes.parse().unwrap())).collect();
+        let [(from, before), (until, after)] = seen[..] else { panic!("{name}: {told}") };
+        let rate = (after - before) * 8.0 / (until - from);
+        assert!(told.contains("report: /tmp/out/report.html"), "{name}: {told}");
+        match limit.is_finite() {
+            // The uptime has steps of 10 ms. A ping of 1442 bytes counts 24 more behind gates.
+            true => assert!((0.92..1.03).contains(&(rate / limit)), "{name}: {rate}\n{told}"),
+            false => assert!(rate > 2.0 * RATE, "{name}: {rate}\n{told}"),
+        }
+    }
+}

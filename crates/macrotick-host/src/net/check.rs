@@ -5,7 +5,7 @@ use macrotick_model::Duration;
 use super::classifier::MAX_CLASSIFIERS;
 use super::fault::DeployFault;
 use super::present::Present;
-use super::wanted::{Classifier, GateClock, Leaf, Mapping, Mode, Root, Taprio, Wanted, MAX_CLASSES, PRIORITIES};
+use super::wanted::{Classifier, GateClock, Leaf, Mapping, Mode, Root, Taprio, Tree, Wanted, MAX_CLASSES, PRIORITIES};
 
 /// The largest cycle of the kernel (`taprio_cycle_time_range`).
 const MAX_CYCLE: i64 = i32::MAX as i64;
@@ -33,6 +33,7 @@ pub(super) fn check(wanted: &Wanted, present: &Present) -> Result<(), Box<Deploy
         if !tree.leaves.is_empty() && last >= present.link.tx_queues {
             return Err(too_few(wanted, present, last + 1));
         }
+        check_shapers(tree).map_err(|reason| refuse("set the shaper", reason))?;
         check_launch_time(&tree.root, tree.leaves.values()).map_err(|reason| refuse("set the gates", reason))?;
     }
     for (_, classifiers) in wanted.classifiers() {
@@ -127,6 +128,26 @@ fn too_few(wanted: &Wanted, present: &Present, needed: u32) -> Box<DeployFault> 
     DeployFault::unfit(device, "set the traffic classes", reason, Some(remedy))
 }
 
+/// Refuses a shaper that could never be without credit.
+fn check_shapers(tree: &Tree) -> Result<(), String> {
+    let single = match &tree.root {
+        Root::Single(leaf) => Some(leaf),
+        _ => None,
+    };
+    let fast = tree.leaves.values().chain(single).find_map(|leaf| match leaf {
+        Leaf::Cbs(cbs) if cbs.send_slope >= 0 => Some(cbs),
+        _ => None,
+    });
+    fast.map_or(Ok(()), |cbs| {
+        let speed = cbs.idle_slope - cbs.send_slope;
+        Err(format!(
+            "its rate of {} kb/s is not below the {speed} kb/s at which the kernel takes this device. It takes 10 Mb/s \
+             for a device without a speed",
+            cbs.idle_slope
+        ))
+    })
+}
+
 /// Refuses txtime-assist above an etf in software: it would let frames leave before the gate opens.
 fn check_launch_time<'a>(root: &Root, mut leaves: impl Iterator<Item = &'a Leaf>) -> Result<(), String> {
     let Root::Taprio { taprio, else_try } = root else { return Ok(()) };
@@ -170,7 +191,7 @@ fn check_classifiers(classifiers: &[Classifier]) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::net::samples;
-    use crate::net::wanted::{Entry, Frames, Queues, Tree};
+    use crate::net::wanted::{Cbs, Entry, Frames, Queues};
 
     fn refusal(change: impl FnOnce(&mut Taprio)) -> String {
         let mut taprio = samples::taprio();
@@ -201,6 +222,29 @@ mod tests {
             taprio.entries.push(Entry { length: Duration::from_nanos(0), open: 0 });
         };
         says(empty, "entry 2 of the gate list has a length of 0ns");
+    }
+
+    #[test]
+    fn a_shaper_is_slower_than_its_device() {
+        let refused = |send_slope: i32, single: bool| {
+            let leaf = Leaf::Cbs(Cbs { idle_slope: 40_000, send_slope, ..samples::cbs() });
+            let tree = match single {
+                true => Tree::of(Root::Single(leaf)),
+                false => Tree {
+                    leaves: [(1, leaf)].into(),
+                    ..Tree::of(Root::Taprio { taprio: samples::taprio(), else_try: Vec::new() })
+                },
+            };
+            let wanted = Wanted { tree: Some(tree), ..Wanted::of("eth0") };
+            check(&wanted, &samples::present()).err().map(|fault| fault.to_string())
+        };
+        let said =
+            "device `eth0`: cannot set the shaper: its rate of 40000 kb/s is not below the 10000 kb/s at which the \
+                    kernel takes this device. It takes 10 Mb/s for a device without a speed";
+        for single in [true, false] {
+            assert_eq!(refused(-1, single), None);
+            assert_eq!(refused(30_000, single).as_deref(), Some(said));
+        }
     }
 
     #[test]

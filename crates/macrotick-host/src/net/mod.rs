@@ -61,7 +61,8 @@ mod veth;
 mod wanted;
 
 pub use deploy::{
-    gate_thread, mtu, pending, propose, propose_new, restart, swap, vlan_device, Deployment, Proposal, Report, Target,
+    gate_thread, link_of, pending, propose, propose_new, restart, swap, vlan_device, Deployment, LinkFacts, Proposal,
+    Report, Target,
 };
 pub use ethtool::{describe, Described};
 pub use fault::{DeployFault, Reason};

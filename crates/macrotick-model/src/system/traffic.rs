@@ -31,6 +31,10 @@ object! {
             = "Priority code point of its frames in a VLAN.";
         "max-size" max_size: Size, or "`1500B`" { Size::from_bytes(1500) }
             = "The longest payload of its frames. Before the gate of another class, this class is closed for the time of such a frame.";
+        "rate" rate: Option<Speed>, optional "as much as the link has"
+            = "The speed that its frames have at most: a [shaper](#shaped-classes) spreads them. Below the speed of each interface, and not for the class of a flow or a slot.";
+        "queues" queues: u32 [Kind::Integer { least: 1, most: Network::MAX_QUEUES as i64 }], or "1" { 1 }
+            = "Number of transmit queues for its frames on each interface, so that several CPUs can send at once. Several ones do not keep the order of frames: not for the class of a flow or a slot, and not with `rate`.";
     }
 }
 
@@ -214,6 +218,15 @@ impl Interface {
 impl Network {
     /// The largest number of classes (`TC_QOPT_MAX_QUEUE`).
     pub const MAX_CLASSES: usize = 16;
+
+    /// The largest number of transmit queues for all classes together.
+    pub const MAX_QUEUES: u32 = 64;
+
+    /// Returns the number of transmit queues for all classes together. The class `sync` has one.
+    pub fn queues(&self) -> u32 {
+        let sync = u32::from(self.sync.is_some());
+        self.classes.iter().fold(sync, |sum, class| sum.saturating_add(class.queues))
+    }
 
     /// Returns the names of all classes from the most important one on, `sync` included.
     pub fn class_names(&self) -> impl Iterator<Item = &str> + Clone {

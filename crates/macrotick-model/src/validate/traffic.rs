@@ -33,6 +33,14 @@ impl Rules<'_> {
             let text = format!("{count} classes{sync} are too many, the limit is {}", Network::MAX_CLASSES);
             self.add(CLASSES, &["network.sync"], text);
         }
+        if network.queues() > Network::MAX_QUEUES {
+            let text = format!(
+                "{} transmit queues of all classes are too many, the limit is {}",
+                network.queues(),
+                Network::MAX_QUEUES
+            );
+            self.add(CLASSES, &[], text).hint = Some("set fewer `queues`".into());
+        }
         for index in 0..network.classes.len() {
             self.class(network, index);
         }
@@ -66,10 +74,51 @@ impl Rules<'_> {
             }
             None => {}
         }
+        self.shaper(network, index);
         if name == SyncClass::NAME {
             let text = format!("`{name}` is the name of the class for clock synchronisation");
             self.add(format!("{path}.name"), &[], text).hint =
                 Some("choose another name, or describe that class under `sync` of the network".into());
+        }
+    }
+
+    /// Checks what delays the frames of a class beyond its gates, or changes their order.
+    fn shaper(&mut self, network: &Network, index: usize) {
+        let class = &network.classes[index];
+        let (name, path) = (&class.name, format!("{CLASSES}[{index}]"));
+        let at = |key: &str| format!("{path}.{key}");
+        if let Some(rate) = class.rate {
+            if let Some(slow) = network.interfaces.iter().find(|interface| interface.link_speed() <= rate) {
+                let (speed, interface) = (slow.link_speed(), &slow.name);
+                let text =
+                    format!("rate {rate} of class `{name}` is not below the speed of interface `{interface}`, {speed}");
+                self.add(at("rate"), &[INTERFACE_NAMES, "network.interfaces"], text).hint =
+                    Some("set a lower rate, or leave it out".into());
+            }
+        }
+        let (key, effect) = match (class.rate, class.queues) {
+            (None, 1) => return,
+            (Some(_), 1) => ("rate", "its frames wait for the shaper"),
+            (None, _) => ("queues", "its frames may change their order"),
+            (Some(_), count) => {
+                let text = format!("class `{name}` has {count} queues, and a shaper serves one");
+                self.add(at("queues"), &[&at("rate")], text).hint = Some("leave out `queues` or `rate`".into());
+                return;
+            }
+        };
+        let flow = network.flows.iter().position(|flow| flow.class == *name);
+        let slot = || network.slots.iter().position(|slot| slot.class == *name);
+        let user = match flow {
+            Some(flow) => {
+                Some((format!("flow `{}` has a deadline", network.flows[flow].name), format!("network.flows[{flow}]")))
+            }
+            None => slot().map(|slot| {
+                (format!("group `{}` has slots", network.slots[slot].group), format!("network.slots[{slot}]"))
+            }),
+        };
+        if let Some((user, place)) = user {
+            let text = format!("class `{name}` has `{key}`, so {effect}, but {user} in this class");
+            self.add(at(key), &[&place], text).hint = Some(format!("leave out `{key}`, or give it a class of its own"));
         }
     }
 

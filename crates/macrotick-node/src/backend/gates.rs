@@ -85,7 +85,7 @@ impl Gates {
     pub fn deploy(plan: &Plan, namespaces: Option<&Network>, backend: Backend) -> Result<Option<Gates>, NodeError> {
         let system = &plan.system;
         let clock = clock_of(plan, backend);
-        let wanted = ported(plan, clock, &net::mtu);
+        let wanted = ported(plan, clock, &net::link_of);
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -139,7 +139,7 @@ impl Gates {
     /// Sends the gate lists of another plan with the same interfaces. They take effect at an instant on the clock of the
     /// table.
     pub fn change(&self, plan: &Plan, backend: Backend, at_ns: i64) -> Result<Coming, NodeError> {
-        let wanted = ported(plan, clock_of(plan, backend), &net::mtu);
+        let wanted = ported(plan, clock_of(plan, backend), &net::link_of);
         let port = |(port, new): (&Port, Ported)| {
             let target = Target { wanted: new.wanted, ..port.target.clone() };
             Port { interface: port.interface.clone(), target }
@@ -252,7 +252,7 @@ pub fn commands(plan: &Plan, backend: Backend) -> Result<Vec<String>, NodeError>
     }
     let host = open(None)?;
     let each = system.network.iter().flat_map(|network| &network.interfaces);
-    for (port, interface) in ported(plan, clock_of(plan, backend), &net::mtu).into_iter().zip(each) {
+    for (port, interface) in ported(plan, clock_of(plan, backend), &net::link_of).into_iter().zip(each) {
         let Ported { namespace, wanted, vlan, .. } = port;
         let proposals = match &interface.end {
             InterfaceEnd::Device(_) => {

@@ -4,20 +4,24 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use macrotick_host::net::{
-    entries, Classifier, Frames, GateClock, Mapping, Mode, Protocol, Queues, Root, Sizes, Taprio, Tree, Wanted,
-    PRIORITIES,
+    entries, Cbs, Classifier, Frames, GateClock, Leaf, LinkFacts, Mapping, Mode, Protocol, Queues, Root, Sizes, Taprio,
+    Tree, Wanted, PRIORITIES,
 };
 use macrotick_host::network::device_of;
 use macrotick_host::state::SlotDevice;
 use macrotick_model::{
-    Duration, Flow, GateList, GroupThread, Interface, InterfaceEnd, Network, Plan, Size, Slot, SyncClass, System,
-    Workload,
+    Duration, Flow, GateList, GroupThread, Interface, InterfaceEnd, Network, Plan, Size, Slot, Speed, SyncClass,
+    System, Workload,
 };
 
 /// The lead of exact gates without a lead in the description. It is the kernel's default.
 const DEFAULT_LEAD: Duration = Duration::from_micros(60);
 /// The bytes that the wire adds to a frame of the kernel: check sequence, preamble and gap.
 const OVERHEAD: i32 = 4 + 8 + 12;
+/// The time for which a shaper keeps its credit while gates or more important tasks keep its frames, in ms.
+const UNSERVED_MS: i64 = 1;
+/// The bytes of a frame on the wire beyond its payload: the header, the tag of a VLAN, and the overhead.
+const FRAME: i64 = 14 + 4 + OVERHEAD as i64;
 /// An interval that is shorter may be over before software without a gate thread in a window has opened its gate.
 const OPENING: Duration = Duration::from_micros(10);
 
@@ -36,20 +40,21 @@ pub struct Ported {
     pub wanted: Wanted,
 }
 
-/// Returns the wanted states of the interfaces of a plan, with gates on this clock. `mtu` returns the MTU of a device of the host.
-pub fn ported(plan: &Plan, clock: GateClock, mtu: &dyn Fn(&str) -> u32) -> Vec<Ported> {
+/// Returns the wanted states of the interfaces of a plan, with gates on this clock. `link` returns the link of a device
+/// of the host.
+pub fn ported(plan: &Plan, clock: GateClock, link: &dyn Fn(&str) -> LinkFacts) -> Vec<Ported> {
     let system = &plan.system;
     let each = system.network.iter().flat_map(|network| network.interfaces.iter().map(move |one| (network, one)));
     let port = |(network, interface): (&Network, &Interface)| {
         let (namespace, device) = device_of(system, &interface.end);
-        let mtu = match interface.end {
-            InterfaceEnd::Device(_) => mtu(&device),
-            _ => 1500,
+        let link = match interface.end {
+            InterfaceEnd::Device(_) => link(&device),
+            _ => LinkFacts::VIRTUAL,
         };
         let list = plan.gates.iter().find(|list| list.interface == interface.name);
         let classifiers = classifiers(system, network, interface);
         let wanted = Wanted {
-            tree: list.map(|list| gates(network, interface, list, clock, mtu)).or_else(|| classes(network)),
+            tree: list.map(|list| gates(network, interface, list, clock, link)).or_else(|| classes(network, link)),
             classifiers: (!classifiers.is_empty()).then_some(classifiers),
             ..Wanted::of(device)
         };
@@ -65,7 +70,7 @@ pub fn ported(plan: &Plan, clock: GateClock, mtu: &dyn Fn(&str) -> u32) -> Vec<P
 
 /// Returns the part of [`ported`] that stays while the deployment runs: all except the gate lists and the leads.
 pub fn fixed(plan: &Plan) -> Vec<Ported> {
-    let mut all = ported(plan, GateClock::Monotonic, &|_| 1500);
+    let mut all = ported(plan, GateClock::Monotonic, &|_| LinkFacts::VIRTUAL);
     for port in &mut all {
         if let Some(Tree { root: Root::Taprio { taprio, else_try }, .. }) = &mut port.wanted.tree {
             (taprio.mode, taprio.cycle) = (Mode::Software, Duration::ZERO);
@@ -139,7 +144,7 @@ pub fn is_served(system: &System, interface: &str) -> bool {
     system.pools().any(|pool| pool.kernel_threads.iter().any(is_it))
 }
 
-fn gates(network: &Network, interface: &Interface, list: &GateList, clock: GateClock, mtu: u32) -> Tree {
+fn gates(network: &Network, interface: &Interface, list: &GateList, clock: GateClock, link: LinkFacts) -> Tree {
     let modes = Mode::best(clock, interface.lead.unwrap_or(DEFAULT_LEAD));
     let names = numbered(network);
     let taprio = Taprio {
@@ -150,10 +155,10 @@ fn gates(network: &Network, interface: &Interface, list: &GateList, clock: GateC
         // A plan that was loaded opens known classes only.
         entries: entries(&list.entries, &names).unwrap_or_default(),
         mapping: mapping(network),
-        max_sdu: names.iter().map(|name| limit(network.max_size(name), mtu)).collect(),
+        max_sdu: names.iter().map(|name| limit(network.max_size(name), link.mtu)).collect(),
     };
     let root = Root::Taprio { taprio, else_try: modes[1..].to_vec() };
-    Tree { sizes: Some(Sizes { overhead: OVERHEAD }), ..Tree::of(root) }
+    Tree { sizes: Some(Sizes { overhead: OVERHEAD }), leaves: shapers(network, link), ..Tree::of(root) }
 }
 
 /// Returns the largest frame of a class; 0: the device has no larger ones.
@@ -161,9 +166,45 @@ fn limit(size: Size, mtu: u32) -> u32 {
     Some(size.bytes()).filter(|bytes| *bytes < mtu).unwrap_or(0)
 }
 
-/// Returns the classes of an interface without gates, if there are several.
-fn classes(network: &Network) -> Option<Tree> {
-    (network.class_names().count() > 1).then(|| Tree::of(Root::Mqprio(mapping(network))))
+/// Returns the classes of an interface without gates, if they are more than a queue.
+fn classes(network: &Network, link: LinkFacts) -> Option<Tree> {
+    let mut leaves = shapers(network, link);
+    match network.class_names().count() {
+        0 => None,
+        1 => Some(Tree::of(Root::Single(leaves.remove(&0)?))),
+        _ => Some(Tree { leaves, ..Tree::of(Root::Mqprio(mapping(network))) }),
+    }
+}
+
+/// Returns the shapers of a device with this link, by their transmit queues.
+fn shapers(network: &Network, link: LinkFacts) -> BTreeMap<u16, Leaf> {
+    let queues = mapping(network).queues;
+    let numbered = numbered(network).into_iter().zip(queues);
+    let shaper = |(name, queue): (&str, Queues)| {
+        let rate = network.class(name)?.rate?;
+        Some((queue.offset, Leaf::Cbs(shaper(network, name, rate, link.speed))))
+    };
+    numbered.filter_map(shaper).collect()
+}
+
+/// Returns the credit-based shaper of a class (IEEE 802.1Q, annex L). Its credit grows while a frame waits: for one
+/// frame of each other class, and while nothing serves the queue. The kernel counts with the speed of the device,
+/// whatever the description has.
+fn shaper(network: &Network, class: &str, rate: Speed, speed: Speed) -> Cbs {
+    let longest = |name: &str| i64::from(network.max_size(name).bytes()) + FRAME;
+    let others: i64 = network.class_names().filter(|name| *name != class).map(longest).sum();
+    let (rate, speed) = (rate.bits() as i64 / 1000, speed.bits() as i64 / 1000);
+    let share = |bytes: i64, slope: i64| (bytes * slope + speed - 1) / speed;
+    // Kilobits in a second are bits in a millisecond.
+    let unserved = rate * UNSERVED_MS / 8;
+    // A speed is at most 400 Gb/s, and a frame 64 KiB.
+    Cbs {
+        idle_slope: rate as i32,
+        send_slope: (rate - speed) as i32,
+        high_credit: (share(others, rate) + unserved) as i32,
+        low_credit: -share(longest(class), speed - rate) as i32,
+        offload: false,
+    }
 }
 
 /// Returns the names of the classes in the order of their numbers. The kernel sends first from the class with the
@@ -174,8 +215,7 @@ fn numbered(network: &Network) -> Vec<&str> {
     names
 }
 
-/// Returns the map from priorities to classes. Each class has one queue. Class 0 takes the frames of all priorities that
-/// no class names.
+/// Returns the map from priorities to classes. Class 0 takes the frames of all priorities that no class names.
 fn mapping(network: &Network) -> Mapping {
     let names = numbered(network);
     let mut classes = [0; PRIORITIES];
@@ -185,7 +225,13 @@ fn mapping(network: &Network) -> Mapping {
         let number = names.iter().position(|other| *other == name).unwrap_or(0);
         classes[usize::from(priority) % PRIORITIES] = number as u8;
     }
-    Mapping { classes, queues: (0..names.len() as u16).map(|offset| Queues { count: 1, offset }).collect() }
+    let mut offset = 0;
+    let queues = |name: &&str| {
+        let count = network.class(name).map_or(1, |class| class.queues as u16);
+        offset += count;
+        Queues { count, offset: offset - count }
+    };
+    Mapping { classes, queues: names.iter().map(queues).collect() }
 }
 
 /// Returns the priority of the frames of a class. The last class has all priorities that no other class has.
@@ -297,11 +343,48 @@ network:
         Plan { gates, ..Plan::new("x", us(1000), Vec::new(), system) }
     }
 
+    /// The slopes add up to the speed of the device, which for the veth of a namespace is not that of the description.
+    #[test]
+    fn a_class_with_a_rate_has_a_shaper_and_one_with_queues_has_several() {
+        let text =
+            TEXT.replace("- {name: rest}", "- {name: video, priority: 1, rate: 40Mb/s}\n    - {name: rest, queues: 3}");
+        let system = System::parse(&text, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+        let plan = Plan { system, ..planned() };
+        let all =
+            ported(&plan, GateClock::Monotonic, &|_| LinkFacts { mtu: 1500, speed: Speed::from_bits(1_000_000_000) });
+        let shaper = |send_slope, high_credit, low_credit| {
+            Leaf::Cbs(Cbs { idle_slope: 40_000, send_slope, high_credit, low_credit, offload: false })
+        };
+        // Frames of 400 and 1500 bytes and twice 1500 bytes, with 42 bytes around each.
+        let others = 442 + 2 * 1542;
+        let credits = |speed: i64| (others * 40_000 / speed + 1 + 5000, -(1542 * (speed - 40_000) / speed + 1));
+        for (number, speed) in [(0, 10_000_000), (2, 1_000_000)] {
+            let tree = all[number].wanted.tree.as_ref().unwrap();
+            let (Root::Taprio { taprio: Taprio { mapping, .. }, .. } | Root::Mqprio(mapping)) = &tree.root else {
+                panic!("{tree:?}")
+            };
+            let queues: Vec<(u16, u16)> = mapping.queues.iter().map(|queue| (queue.count, queue.offset)).collect();
+            assert_eq!(queues, [(3, 0), (1, 3), (1, 4), (1, 5)]);
+            let (high, low) = credits(speed);
+            assert_eq!(tree.leaves, [(3, shaper(40_000 - speed as i32, high as i32, low as i32))].into());
+        }
+        // A single class needs no map.
+        let alone = "system: s\nnetwork: {classes: [{name: all, rate: 5Mb/s}], interfaces: [{name: w, device: e, speed: 1Gb/s}]}";
+        let system = System::parse(&format!("{alone}\ntasks: [{{name: t, period: 1ms, wcet: 50us}}]"), "s.yaml");
+        let plan = Plan { gates: Vec::new(), system: system.unwrap_or_else(|errors| panic!("{errors}")), ..planned() };
+        let all = ported(&plan, GateClock::Monotonic, &|_| LinkFacts::VIRTUAL);
+        let root = all[0].wanted.tree.as_ref().map(|tree| &tree.root);
+        assert!(
+            matches!(root, Some(Root::Single(Leaf::Cbs(Cbs { idle_slope: 5000, high_credit: 625, .. })))),
+            "{all:?}"
+        );
+    }
+
     #[test]
     fn an_interface_is_a_device_with_gates_and_classes() {
         let all = ported(&planned(), GateClock::Monotonic, &|device| {
             if device == "eth9" {
-                9000
+                LinkFacts { mtu: 9000, speed: Speed::from_bits(1_000_000_000) }
             } else {
                 panic!("{device}")
             }
@@ -330,7 +413,7 @@ network:
 
     #[test]
     fn frames_get_their_priority_again_outside_the_namespace_of_the_sender() {
-        let all = ported(&planned(), GateClock::Monotonic, &|_| 1500);
+        let all = ported(&planned(), GateClock::Monotonic, &|_| LinkFacts::VIRTUAL);
         assert_eq!(all[0].wanted.classifiers, None);
         let flow = Frames {
             protocol: Some(Protocol::Udp),
