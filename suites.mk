@@ -31,6 +31,8 @@ test-containers: kernel-engines kernel-pristine
 	$(SLOW) -p macrotick --test containers --test executed -- --ignored full_
 test-cards: kernel-net
 	$(SLOW) -p macrotick-lab --test lab -- --ignored full_
+test-gates: kernel-net
+	$(SLOW) -p macrotick --test gates -- --ignored full_
 test-benches: kernel kernel-pristine kernel-engines kernel-net product
 	$(SLOW) -p macrotick-bench --test benches -- --ignored full_
 test-planner: setup
@@ -41,6 +43,6 @@ test-packages: setup-packages kernel-engines
 	$(SLOW) -p macrotick --test packages -- --ignored full_
 
 SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
-	test-timers test-machines test-network test-lab test-containers test-cards test-benches \
+	test-timers test-machines test-network test-lab test-containers test-cards test-gates test-benches \
 	test-planner test-series test-packages
 .PHONY: $(SUITES)

@@ -45,6 +45,7 @@ fn slow_tests() -> Vec<(&'static str, String)> {
         ("macrotick-net-tests/lab", "tests/net/tests/lab.rs"),
         ("macrotick/lab", "crates/macrotick/tests/lab.rs"),
         ("macrotick/containers", "crates/macrotick/tests/containers.rs"),
+        ("macrotick/gates", "crates/macrotick/tests/gates.rs"),
         ("macrotick/packages", "crates/macrotick/tests/packages.rs"),
         ("macrotick/executed", "crates/macrotick/tests/executed/how_tos.rs"),
         ("macrotick/executed", "crates/macrotick/tests/executed/tutorials.rs"),

@@ -214,3 +214,103 @@ network:\n";
         }
     }
 }
+
+/// netdevsim takes gates in hardware, and refuses limits of frames. It has no speed, so the kernel takes 10 Mb/s.
+#[test]
+#[ignore = "needs the lab and the kernel net"]
+fn full_gates_are_in_hardware_where_the_device_has_them() {
+    let folder = folder("hardware");
+    let of = |name: &str, control: &str, speed: &str| {
+        let file = folder.join(format!("{name}.yaml"));
+        let text = format!(
+            "system: s\nmacrotick: 1us\ncpus: [0]\nclock: {{tai: {{period: 10ms, length: 200us, bound: 50us}}}}
+tasks: [{{name: s, period: 1ms, wcet: 200us, run: {{udp-send: {{spin: 80us, to: \"10.0.0.2:5000\"}}}}}}]
+network:
+  classes: [{{name: control, priority: 6{control}}}, {{name: rest}}]
+  interfaces: [{{name: wire, device: eth0, speed: {speed}, gates: planned}}]
+  flows: [{{name: f, from: s, via: [wire], size: 64B, class: control, deadline: 400us}}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let [free, limited, fast] =
+        [of("free", "", "10Mb/s"), of("limited", ", max-size: 400B", "10Mb/s"), of("fast", "", "1Gb/s")];
+    let mut arguments = vec!["lab", "exec", "--flavor", "net"];
+    [&free, &limited, &fast].into_iter().for_each(|file| arguments.extend(["--file", file]));
+    let script = format!(
+        "echo '1 1 4' > /sys/bus/netdevsim/new_device; ip=/sbin/ip
+        $ip link set eth0 up; $ip addr add 10.0.0.1/24 dev eth0; $ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:01 dev eth0
+        /sbin/tc qdisc show > /tmp/before
+        for file in {free} {limited} {fast}; do
+            macrotick run $file --duration 500ms -o /tmp/out 2>&1 | grep -e '  gates ' -e error; cat /tmp/out/observation.json
+            echo; rm -r /tmp/out; /sbin/tc qdisc show | cmp /tmp/before - && echo as before
+        done"
+    );
+    arguments.extend(["--", "/bin/sh", "-c", &script]);
+    let told = macrotick(&arguments);
+    let told = text(&told.stdout) + &text(&told.stderr);
+    let observations: Vec<Observation> = told
+        .lines()
+        .filter(|line| line.starts_with("{\"version\""))
+        .map(|line| Observation::from_json(line, "the observation").unwrap())
+        .collect();
+    let [free, limited] = &observations[..] else { panic!("{told}") };
+    assert_eq!(free.gates[0].tier, GateTier::Hardware, "{told}");
+    assert_eq!(free.tasks[0].counters.map(|counters| counters.missed), Some(0), "{told}");
+    assert_eq!(limited.gates[0].tier, GateTier::Exact, "{told}");
+    assert!(told.contains("Device does not handle queueMaxSDU"), "{told}");
+    let slow =
+        "error: device `eth0`: cannot set the gates: its driver tells no speed, so the kernel takes 10Mb/s, and its \
+                description has 1Gb/s; is the link up?";
+    assert!(told.contains(slow), "{told}");
+    assert_eq!(told.matches("as before").count(), 3, "{told}");
+}
+
+/// Frames of a VLAN carry the code point of their class, leave in their gate, and arrive at the far end.
+#[test]
+#[ignore = "needs the lab"]
+fn frames_of_a_vlan_have_the_code_point_of_their_class() {
+    let folder = folder("vlan");
+    let program = compile(&folder);
+    let program = program.to_str().unwrap();
+    let file = folder.join("system.yaml");
+    let description = "system: s\nmacrotick: 1us\ncpus: [0]
+tasks: [{name: s, period: 1ms, wcet: 200us, run: {udp-send: {spin: 80us, to: \"10.0.0.2:5000\"}}}]
+network:
+  classes: [{name: control, priority: 6, pcp: 5}, {name: rest}]
+  interfaces: [{name: wire, device: eth1, vlan: 7, speed: 1Gb/s, lead: 60us, gates: planned}]
+  flows: [{name: f, from: s, via: [wire], size: 64B, class: control, deadline: 400us}]\n";
+    std::fs::write(&file, description).unwrap();
+    let file = file.to_str().unwrap();
+    let told = script(
+        &[program, file],
+        &format!(
+            "ip=/sbin/ip
+            $ip link add eth1 numtxqueues 2 numrxqueues 2 type veth peer name eth2 numtxqueues 2 numrxqueues 2
+            for end in 1 2; do $ip link set eth$end up; done
+            macrotick run {file} 2>&1 | tail -n 1
+            for end in 1 2; do $ip link add link eth$end name eth$end.7 type vlan id 7; done
+            $ip addr add 10.0.0.1/24 dev eth1.7; $ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev eth1.7
+            $ip link set eth2.7 type vlan ingress-qos-map 5:5 6:6; $ip link set eth2.7 address 02:00:00:00:00:02
+            for end in 1 2; do $ip link set eth$end.7 up; done
+            host > /tmp/before
+            {program} lo 5000 1000000 & {program} eth2.7 5000 1000000 > /tmp/frames & capture=$!
+            sleep 0.1; macrotick plan {file} -o /tmp/plan.json > /dev/null
+            macrotick observe /tmp/plan.json -o /tmp/observation.json --duration 500ms & run=$!
+            sleep 0.3; $ip -details link show eth1.7 | grep egress; wait $run; cat /tmp/observation.json; echo
+            kill $capture; host > /tmp/after; diff /tmp/before /tmp/after && echo as before; tail -n 1 /tmp/frames"
+        ),
+    );
+    assert!(told.contains("create it: `ip link add link eth1 name eth1.7 type vlan id 7`"), "{told}");
+    assert!(told.contains("egress-qos-map") && told.contains("6:5"), "{told}");
+    let line = told.lines().find(|line| line.starts_with("{\"version\"")).unwrap_or_else(|| panic!("{told}"));
+    let observation = Observation::from_json(line, "the observation").unwrap();
+    assert_eq!(observation.gates[0].tier, GateTier::Exact, "{told}");
+    let list = &observation.plan.gates[0];
+    let gate = list.entries.iter().position(|entry| entry.open == ["control"]).expect("a gate");
+    let opens: Duration = list.entries[..gate].iter().map(|entry| entry.length).sum();
+    let (count, least, most) = frames(&told);
+    let closes = opens + list.entries[gate].length;
+    assert!(count >= 256 && opens.as_nanos() <= least && most <= closes.as_nanos(), "{opens} .. {closes}: {told}");
+    assert!(told.contains("as before"), "{told}");
+}

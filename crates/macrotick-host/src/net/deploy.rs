@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use macrotick_model::{Duration, Speed};
+use macrotick_model::Duration;
 
 use super::classifier::{self, Filter, Side, CLOSED, FIRST};
 use super::decide::{decide, leaves, Changes, CHANGE};
@@ -134,31 +134,6 @@ pub fn pending(kernel: &Shared, device: &str) -> Result<Option<Taprio>, Box<Depl
 pub fn gate_thread(kernel: &Shared, device: &str) -> Result<Option<Tid>, Box<DeployFault>> {
     let present = read(kernel, device, false)?;
     Ok(present::gates(&present.qdiscs).and_then(|running| running.thread).and_then(|thread| thread.try_into().ok()))
-}
-
-/// Returns the link of a device in this namespace; the MTU of Ethernet if that cannot be read.
-pub fn link_of(device: &str) -> LinkFacts {
-    let read = |file: &str| std::fs::read_to_string(format!("/sys/class/net/{device}/{file}"));
-    let number = |file: &str| read(file).ok().and_then(|text| text.trim().parse::<i64>().ok()).filter(|one| *one > 0);
-    let speed = number("speed").unwrap_or(UNKNOWN_SPEED) as u64 * 1_000_000;
-    LinkFacts { mtu: number("mtu").and_then(|mtu| mtu.try_into().ok()).unwrap_or(1500), speed: Speed::from_bits(speed) }
-}
-
-/// The speed that a shaper takes for a device without one, in Mb/s (`cbs_set_port_rate()` in net/sched/sch_cbs.c).
-const UNKNOWN_SPEED: i64 = 10;
-
-/// The link of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkFacts {
-    /// The largest payload of a frame (MTU), in bytes.
-    pub mtu: u32,
-    /// The speed at which the kernel takes it.
-    pub speed: Speed,
-}
-
-impl LinkFacts {
-    /// The link of virtual Ethernet (`veth_get_link_ksettings()` in drivers/net/veth.c).
-    pub const VIRTUAL: LinkFacts = LinkFacts { mtu: 1500, speed: Speed::VIRTUAL };
 }
 
 /// Returns the device of a VLAN above another device.

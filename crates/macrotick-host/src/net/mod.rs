@@ -53,6 +53,7 @@ mod qdisc;
 #[cfg(test)]
 mod samples;
 pub mod slots;
+mod speed;
 mod step;
 mod taprio;
 #[cfg(test)]
@@ -61,14 +62,14 @@ mod veth;
 mod wanted;
 
 pub use deploy::{
-    gate_thread, link_of, pending, propose, propose_new, restart, swap, vlan_device, Deployment, LinkFacts, Proposal,
-    Report, Target,
+    gate_thread, pending, propose, propose_new, restart, swap, vlan_device, Deployment, Proposal, Report, Target,
 };
 pub use ethtool::{describe, Described};
 pub use fault::{DeployFault, Reason};
 pub use kernel::{Kernel, Refusal, Shared};
 pub use message::{Family, Message};
 pub use netlink::Netlink;
+pub use speed::{link_of, LinkFacts};
 pub use veth::{host_ends, NoEnds};
 pub use wanted::{
     entries, Cbs, Classifier, Entry, Etf, Frames, GateClock, Leaf, Mapping, Mode, Neighbour, Protocol, Queues, Root,

@@ -89,6 +89,7 @@ impl Gates {
         if wanted.is_empty() {
             return Ok(None);
         }
+        check_speeds(plan)?;
         let host = open(None)?;
         let (mut ports, mut vlans, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
         for Ported { interface, namespace, inside, vlan, wanted } in wanted {
@@ -250,6 +251,7 @@ pub fn commands(plan: &Plan, backend: Backend) -> Result<Vec<String>, NodeError>
     if system.network.as_ref().is_none_or(|network| network.interfaces.is_empty()) {
         return Ok(commands);
     }
+    check_speeds(plan)?;
     let host = open(None)?;
     let each = system.network.iter().flat_map(|network| &network.interfaces);
     for (port, interface) in ported(plan, clock_of(plan, backend), &net::link_of).into_iter().zip(each) {
@@ -272,6 +274,17 @@ pub fn commands(plan: &Plan, backend: Backend) -> Result<Vec<String>, NodeError>
         commands.push("# at the epoch of the tables, the gate lists change to it as their base time".into());
     }
     Ok(commands)
+}
+
+/// Refuses gates on a device of the host that is slower than its description.
+fn check_speeds(plan: &Plan) -> Result<(), NodeError> {
+    let each = plan.system.network.iter().flat_map(|network| &network.interfaces);
+    for interface in each.filter(|interface| interface.gates.is_some()) {
+        if let InterfaceEnd::Device(device) = &interface.end {
+            net::link_of(device).check(device, interface.link_speed()).map_err(HostFailure::from)?;
+        }
+    }
+    Ok(())
 }
 
 fn is_device(system: &System, interface: &str) -> bool {

@@ -10,8 +10,8 @@ use macrotick_host::net::{
 use macrotick_host::network::device_of;
 use macrotick_host::state::SlotDevice;
 use macrotick_model::{
-    Duration, Flow, GateList, GroupThread, Interface, InterfaceEnd, Network, Plan, Size, Slot, Speed, SyncClass,
-    System, Workload,
+    Duration, Flow, GateEntry, GateList, GroupThread, Interface, InterfaceEnd, Network, Plan, Size, Slot, Speed,
+    SyncClass, System, Workload,
 };
 
 /// The lead of exact gates without a lead in the description. It is the kernel's default.
@@ -122,17 +122,32 @@ pub fn slot_devices(system: &System) -> Vec<SlotDevice> {
 /// Returns a remark for each interface with intervals that its gates may be too late for. `in_windows` are the
 /// interfaces with a gate thread that has windows.
 pub fn too_late(plan: &Plan, in_windows: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let Some(network) = &plan.system.network else { return Vec::new() };
     let late = |list: &GateList| {
+        let interface = network.interface(&list.interface)?;
+        // The kernel starts a frame only if it ends before its gate closes.
+        let frame = |class: &str| {
+            let flows = network.flows.iter().filter(|flow| flow.class == class);
+            let crosses = |flow: &&Flow| plan.system.way(network, flow).iter().any(|one| one.name == interface.name);
+            flows.filter(crosses).map(|flow| interface.frame_time(flow.size)).max().unwrap_or(Duration::ZERO)
+        };
+        let spare = |entry: &GateEntry| entry.length - frame(&entry.open[0]);
         let is_short = |open: &[String]| {
             let mut same = list.entries.iter().filter(|entry| entry.open == open);
-            same.all(|entry| entry.length < OPENING)
+            same.all(|entry| spare(entry) < OPENING)
         };
         let alone = list.entries.iter().filter(|entry| entry.open.len() == 1 && is_short(&entry.open));
-        let shortest = alone.min_by_key(|entry| entry.length).filter(|_| !in_windows(&list.interface))?;
+        let shortest = alone.min_by_key(|entry| spare(entry)).filter(|_| !in_windows(&list.interface))?;
+        let (class, length) = (&shortest.open[0], shortest.length);
+        let taken = match frame(class) {
+            Duration::ZERO => String::new(),
+            frame => format!(", of which a frame takes {frame}"),
+        };
         Some(format!(
-            "interface `{}`: its gates open up to {OPENING} late here, and `{}` has an interval of {}: its frames may \
-             stay in the queue. Give the interface a `lead`, and run it on a kernel with exact gates",
-            list.interface, shortest.open[0], shortest.length
+            "interface `{}`: its gates open up to {OPENING} late here, and `{class}` has an interval of {length}{taken}: \
+             its frames may stay in the queue. Give the interface a `lead`, and run it on a kernel with exact gates, or \
+             give it a longer `opening`",
+            list.interface
         ))
     };
     plan.gates.iter().filter_map(late).collect()
@@ -155,7 +170,11 @@ fn gates(network: &Network, interface: &Interface, list: &GateList, clock: GateC
         // A plan that was loaded opens known classes only.
         entries: entries(&list.entries, &names).unwrap_or_default(),
         mapping: mapping(network),
-        max_sdu: names.iter().map(|name| limit(network.max_size(name), link.mtu)).collect(),
+        // Not of `sync`: a device that knows no limits would have no gates in hardware.
+        max_sdu: names
+            .iter()
+            .map(|name| network.class(name).map_or(0, |class| limit(class.max_size, link.mtu)))
+            .collect(),
     };
     let root = Root::Taprio { taprio, else_try: modes[1..].to_vec() };
     Tree { sizes: Some(Sizes { overhead: OVERHEAD }), leaves: shapers(network, link), ..Tree::of(root) }
@@ -182,7 +201,7 @@ fn shapers(network: &Network, link: LinkFacts) -> BTreeMap<u16, Leaf> {
     let numbered = numbered(network).into_iter().zip(queues);
     let shaper = |(name, queue): (&str, Queues)| {
         let rate = network.class(name)?.rate?;
-        Some((queue.offset, Leaf::Cbs(shaper(network, name, rate, link.speed))))
+        Some((queue.offset, Leaf::Cbs(shaper(network, name, rate, link.taken()))))
     };
     numbered.filter_map(shaper).collect()
 }
@@ -300,8 +319,6 @@ fn only_address(system: &System, name: &str) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::GateEntry;
-
     use super::*;
 
     const TEXT: &str = "system: s
@@ -350,8 +367,10 @@ network:
             TEXT.replace("- {name: rest}", "- {name: video, priority: 1, rate: 40Mb/s}\n    - {name: rest, queues: 3}");
         let system = System::parse(&text, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
         let plan = Plan { system, ..planned() };
-        let all =
-            ported(&plan, GateClock::Monotonic, &|_| LinkFacts { mtu: 1500, speed: Speed::from_bits(1_000_000_000) });
+        let all = ported(&plan, GateClock::Monotonic, &|_| LinkFacts {
+            mtu: 1500,
+            speed: Some(Speed::from_bits(1_000_000_000)),
+        });
         let shaper = |send_slope, high_credit, low_credit| {
             Leaf::Cbs(Cbs { idle_slope: 40_000, send_slope, high_credit, low_credit, offload: false })
         };
@@ -384,7 +403,7 @@ network:
     fn an_interface_is_a_device_with_gates_and_classes() {
         let all = ported(&planned(), GateClock::Monotonic, &|device| {
             if device == "eth9" {
-                LinkFacts { mtu: 9000, speed: Speed::from_bits(1_000_000_000) }
+                LinkFacts { mtu: 9000, speed: Some(Speed::from_bits(1_000_000_000)) }
             } else {
                 panic!("{device}")
             }
@@ -464,7 +483,8 @@ network:
         let [told] = told.as_slice() else { panic!("{told:?}") };
         assert!(
             told.starts_with(
-                "interface `port`: its gates open up to 10us late here, and `high` has an interval of 3us"
+                "interface `port`: its gates open up to 10us late here, and `high` has an interval of 3us, of which a \
+                 frame takes 82ns: its frames may stay in the queue"
             ),
             "{told}"
         );
