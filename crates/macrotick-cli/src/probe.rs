@@ -134,8 +134,8 @@ pub struct ProbeRunArgs {
     /// Have the kernel stamp the packets at the queueing discipline and at the driver, too
     #[arg(long, conflicts_with = "xdp")]
     stamps: bool,
-    /// Make room for kernel events in the packets, and read them
-    #[arg(long)]
+    /// Record the kernel's events on the way of the packets
+    #[arg(long, conflicts_with = "xdp")]
     trace: bool,
     /// The bins of the histogram, of 1 us each
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]

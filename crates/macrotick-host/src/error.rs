@@ -32,6 +32,9 @@ pub enum HostFailure {
         /// The reason.
         source: io::Error,
     },
+    /// A trace point of another kernel.
+    #[error("the trace point {0} of this kernel has an unknown form")]
+    TracePoint(&'static str),
     /// Another run or deployment is active.
     #[error("another run or deployment is active (process {pid}; lock file {path})")]
     Busy {

@@ -8,21 +8,17 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 
 use macrotick_host::sys;
-use macrotick_host::trace::Instance;
+use macrotick_host::trace::{self, Field, Instance, Point, PAGE};
 use macrotick_host::HostFailure;
 
 use crate::error::MeasureError;
 use crate::event::{Change, Event};
-use crate::layout::{Field, Point};
-use crate::ring;
 
 const SWITCH: &str = "sched/sched_switch";
 const WAKE: &str = "sched/sched_wakeup";
 const FORK: &str = "sched/sched_process_fork";
 /// The most threads in a filter. The text of a filter must fit a page of memory.
 const FILTERED: usize = 80;
-/// The longest page of a ring buffer.
-const PAGE: usize = 1 << 16;
 /// `TASK_REPORT_MAX`: the state of a thread that is preempted (include/linux/sched.h, include/trace/events/sched.h).
 const PREEMPTED: i64 = 0x100;
 
@@ -114,7 +110,7 @@ impl Capture {
                     Err(error) => return Err(HostFailure::system("read events of the scheduler")(error).into()),
                 };
                 let (points, held) = (&self.points, &mut self.held);
-                ring::events(&page[..length], |at, event| held.extend(points.parse(event).map(|told| (at, told))));
+                trace::events(&page[..length], |at, event| held.extend(points.parse(event).map(|told| (at, told))));
             }
         }
         self.held.sort_by_key(|&(at, _)| at);

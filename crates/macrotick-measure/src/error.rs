@@ -14,9 +14,6 @@ pub enum MeasureError {
     /// No trace points.
     #[error("this kernel shows no events of the scheduler (CONFIG_FTRACE, CONFIG_EVENT_TRACING): {0}")]
     NoTracePoints(HostFailure),
-    /// A trace point of an unknown form.
-    #[error("the trace point {0} of this kernel has an unknown form")]
-    Layout(&'static str),
     /// No program.
     #[error("name a program after `--`, or a process by --pid")]
     NoProgram,

@@ -23,12 +23,10 @@ mod describe;
 mod error;
 mod event;
 mod job;
-mod layout;
 mod measurement;
 mod period;
 mod profile;
 mod record;
-mod ring;
 mod run;
 
 pub use burst::{Burst, Bursts};

@@ -7,10 +7,11 @@ use macrotick_model::Duration;
 use crate::error::ProbeError;
 use crate::hello::{Common, Hello};
 use crate::ledger::{Counts, Ledger};
-use crate::packet::{self, ClockName, Kind, Packet, Stamp, TRACE_SLOTS};
+use crate::packet::{self, ClockName, Kind, Packet};
 use crate::port::{Arrival, Port, Receipt, SendFault, Sent};
 use crate::records;
 use crate::samples::{Sample, MOST};
+use crate::trace::Passed;
 
 /// How often a question to the server is repeated, and how long each answer is awaited.
 const TRIES: usize = 5;
@@ -25,7 +26,7 @@ pub struct Course {
     pub clock: ClockName,
     /// The size of a packet: bytes of UDP payload.
     pub size: usize,
-    /// Whether packets have room for kernel events.
+    /// Whether the kernel's events on the way of the packets are recorded.
     pub trace: bool,
     /// Packets in each cycle.
     pub burst: u32,
@@ -45,17 +46,6 @@ pub struct Course {
     pub assume_common_clock: bool,
 }
 
-impl Course {
-    /// Returns the kernel events that a packet has room for, with those of its answer.
-    pub fn slots(&self) -> u8 {
-        match (self.trace, self.one_way) {
-            (false, _) => 0,
-            (true, true) => TRACE_SLOTS,
-            (true, false) => 2 * TRACE_SLOTS,
-        }
-    }
-}
-
 /// Where the nominal instants come from.
 pub enum Pace<'a> {
     /// A grid: the next instant on the grid's clock in ns, and its step.
@@ -63,15 +53,6 @@ pub enum Pace<'a> {
     /// The jobs of a task: waits for the next one, and returns its nominal instant on `CLOCK_MONOTONIC` in ns and the
     /// activations lost before it. `None`: the table has ended.
     Jobs(&'a mut dyn FnMut() -> io::Result<Option<(i64, u64)>>),
-}
-
-/// A kernel event on the way of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traced {
-    /// The number of the packet.
-    pub sequence: u64,
-    /// The event.
-    pub stamp: Stamp,
 }
 
 /// The result of a run.
@@ -87,8 +68,8 @@ pub struct Outcome {
     pub counts: Counts,
     /// The record of each packet.
     pub samples: Vec<Sample>,
-    /// The kernel events in the packets.
-    pub trace: Vec<Traced>,
+    /// The points that packets passed in this kernel.
+    pub trace: Vec<Passed>,
     /// For one way: whether the server was restarted during the run. Its records from before are lost.
     pub server_restarted: bool,
 }
@@ -114,12 +95,12 @@ pub fn run(
         server_restarted = client.fetch(server.instance)?;
     }
     let (counts, samples) = client.ledger.close();
-    Ok(Outcome { run, server, common, counts, samples, trace: client.trace, server_restarted })
+    Ok(Outcome { run, server, common, counts, samples, trace: Vec::new(), server_restarted })
 }
 
 /// Greets the server until it answers.
 pub fn greet(port: &mut dyn Port, clock: ClockName, run: u64) -> Result<Hello, ProbeError> {
-    let mut question = packet::blank(0, 0);
+    let mut question = packet::blank(0);
     Packet::new(Kind::Hello, clock, run, 0).encode(&mut question);
     let is_answer = |packet: &Packet, _: &[u8]| packet.kind == Kind::Welcome && packet.run == run;
     ask(port, &question, &is_answer)?.map(|(packet, _)| Hello::of_packet(&packet)).ok_or(ProbeError::NoServer)
@@ -165,18 +146,16 @@ struct Client<'a> {
     ledger: Ledger,
     out: Vec<u8>,
     in_: Vec<u8>,
-    trace: Vec<Traced>,
     stopped: bool,
 }
 
 impl<'a> Client<'a> {
     fn new(port: &'a mut dyn Port, course: &'a Course, run: u64, common: bool) -> Client<'a> {
-        let out = packet::blank(course.size, course.slots());
+        let out = packet::blank(course.size);
         let expected = usize::try_from(course.packets.unwrap_or(1 << 16).min(MOST)).expect("MOST is small");
         Client {
             ledger: Ledger::new(run, course.one_way, course.deadline, common, expected),
             in_: vec![0; packet::LARGEST],
-            trace: Vec::new(),
             stopped: false,
             port,
             course,
@@ -282,10 +261,6 @@ impl<'a> Client<'a> {
         let bytes = &self.in_[..arrival.length.min(self.in_.len())];
         let packet = Packet::decode(bytes);
         self.ledger.receive(packet, arrival);
-        if let Some(packet) = packet.filter(|packet| self.course.trace && packet.run == self.run) {
-            let stamps = packet::stamps(bytes).into_iter();
-            self.trace.extend(stamps.map(|stamp| Traced { sequence: packet.sequence, stamp }));
-        }
     }
 
     /// Enters what the kernel told about sent packets.

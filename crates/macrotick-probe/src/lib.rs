@@ -8,6 +8,7 @@ pub mod client;
 mod clock;
 mod device;
 mod error;
+mod events;
 pub mod hello;
 pub mod ledger;
 mod limit;
@@ -29,7 +30,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use macrotick_host::sys;
-use macrotick_host::trace::Instance;
 use macrotick_model::Duration;
 use macrotick_task::Task;
 
@@ -46,8 +46,9 @@ pub use crate::udp::SocketOptions;
 pub use crate::xdp::Place;
 pub use macrotick_task::express::Mode;
 
-use crate::client::{Outcome, Pace, Traced};
+use crate::client::{Outcome, Pace};
 use crate::device::DeviceStamps;
+use crate::events::Recording;
 use crate::hello::Hello;
 use crate::port::Port;
 use crate::results::{Circumstances, SysInfo};
@@ -72,8 +73,7 @@ pub fn run(options: &RunOptions, stop: &Arc<Stop>) -> Result<Finished, ProbeErro
     options.check()?;
     let (mut remarks, course) = (Vec::new(), &options.course);
     let own = Hello::of_this_host(packet::run_id(sys::now().as_nanos()));
-    let mut socket =
-        SocketOptions { changing: course.trace && options.destination.is_ipv4(), ..options.socket.clone() };
+    let mut socket = options.socket.clone();
     if course.launch {
         socket.launch = Some(course.clock);
     }
@@ -82,7 +82,7 @@ pub fn run(options: &RunOptions, stop: &Arc<Stop>) -> Result<Finished, ProbeErro
     if course.size > most {
         return Err(ProbeError::TooLarge { size: course.size, most });
     }
-    let events = Events::start(course.trace, &mut remarks)?;
+    let recording = if course.trace { record(&mut remarks) } else { None };
     let begin = sys::time_of(libc::CLOCK_REALTIME).as_nanos();
     let run = packet::run_id(begin);
     // A task greets before it is ready: afterwards its jobs are under way.
@@ -96,7 +96,14 @@ pub fn run(options: &RunOptions, stop: &Arc<Stop>) -> Result<Finished, ProbeErro
     };
     let mut outcome = client::run(&mut *port, course, pace, run, &own, server)?;
     let span_ns = (begin, sys::time_of(libc::CLOCK_REALTIME).as_nanos());
-    events.finish(&mut outcome, &*port)?;
+    if let Some(recording) = recording {
+        let (events, dropped) = recording.end(|at| port.on_grid(at))?;
+        if dropped > 0 {
+            remarks
+                .push(format!("there was no room for {dropped} events of the kernel: the trace has the first packets"));
+        }
+        outcome.trace = trace::follow(&events, sys::own_tid(), &outcome.samples);
+    }
     drop(device);
     remark_on_stamps(&options.socket, &outcome, &mut remarks);
     let circumstances = Circumstances {
@@ -242,47 +249,20 @@ fn remark_on_stamps(socket: &SocketOptions, outcome: &Outcome, remarks: &mut Vec
     tell(socket.stamps_out, count(|sample| sample.driver.ns().is_some()), "the driver");
 }
 
-/// The trace point of the in-packet trace, while a run has it.
-struct Events(Option<Instance>);
-
-impl Events {
-    fn start(wanted: bool, remarks: &mut Vec<String>) -> Result<Events, ProbeError> {
-        if !wanted {
-            return Ok(Events(None));
-        }
-        let instance = Instance::of_event(&format!("macrotick-probe-{}", std::process::id()), trace::EVENT);
-        match instance {
-            Ok(Some(instance)) => {
-                instance.start()?;
-                Ok(Events(Some(instance)))
+/// Starts to record the kernel's events. A run without them goes on with a remark.
+fn record(remarks: &mut Vec<String>) -> Option<Recording> {
+    match Recording::start() {
+        Ok(recording) => {
+            let missing = recording.missing();
+            if !missing.is_empty() {
+                remarks.push(format!("this kernel has no events of {}", missing.join(", ")));
             }
-            Ok(None) => {
-                remarks.push(format!("this kernel has no trace point {}: only packets carry events", trace::EVENT));
-                Ok(Events(None))
-            }
-            Err(failure) => {
-                remarks.push(format!("no trace point: {failure}; only packets carry events"));
-                Ok(Events(None))
-            }
+            Some(recording)
         }
-    }
-
-    /// Adds the events that tracefs told of this run, unless the packets brought them.
-    fn finish(self, outcome: &mut Outcome, port: &dyn Port) -> Result<(), ProbeError> {
-        let Some(instance) = self.0 else { return Ok(()) };
-        instance.stop()?;
-        let told = trace::parse(&instance.text()?);
-        if outcome.trace.is_empty() {
-            let of_run = told.into_iter().filter(|told| told.run == outcome.run);
-            outcome.trace = of_run
-                .map(|told| {
-                    let stamp = packet::Stamp { at: port.on_grid(told.stamp.at), ..told.stamp };
-                    Traced { sequence: told.sequence, stamp }
-                })
-                .collect();
-            outcome.trace.sort_by_key(|traced| (traced.sequence, traced.stamp.at));
+        Err(failure) => {
+            remarks.push(format!("no trace: {failure}"));
+            None
         }
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use macrotick_model::Duration;
 
 use crate::client::Course;
 use crate::error::ProbeError;
-use crate::packet::{HEADER, LARGEST, SLOT};
+use crate::packet::{HEADER, LARGEST};
 use crate::samples::MOST;
 use crate::standing::Policy;
 use crate::udp::SocketOptions;
@@ -62,19 +62,12 @@ pub struct ServeOptions {
 }
 
 impl RunOptions {
-    /// Returns the size of a packet, with its trace.
-    pub fn least_size(&self) -> usize {
-        HEADER + usize::from(self.course.slots()) * SLOT
-    }
-
     /// Refuses what contradicts itself or exceeds a limit, before anything is opened.
     pub fn check(&self) -> Result<(), ProbeError> {
         let course = &self.course;
         let refuse = |text: String| Err(ProbeError::Options(text));
-        let least = self.least_size();
-        if !(least..=LARGEST).contains(&course.size) {
-            let with = if course.trace { " with a trace" } else { "" };
-            return refuse(format!("`--size {}`: packets{with} have {least} to {LARGEST} bytes", course.size));
+        if !(HEADER..=LARGEST).contains(&course.size) {
+            return refuse(format!("`--size {}`: packets have {HEADER} to {LARGEST} bytes", course.size));
         }
         if self.interval <= Duration::ZERO {
             return refuse("`--interval` must be longer than zero".into());
@@ -148,9 +141,6 @@ pub(crate) mod tests {
         let say = |text: &str| Err(text.to_owned());
         assert_eq!(refused(|o| o.course.size = 63), say("`--size 63`: packets have 64 to 65507 bytes"));
         assert_eq!(refused(|o| o.course.size = 65508), say("`--size 65508`: packets have 64 to 65507 bytes"));
-        let traced = refused(|o| (o.course.size, o.course.trace) = (383, true));
-        assert_eq!(traced, say("`--size 383`: packets with a trace have 384 to 65507 bytes"));
-        assert_eq!(refused(|o| (o.course.size, o.course.trace, o.course.one_way) = (224, true, true)), Ok(()));
         assert_eq!(refused(|o| o.interval = Duration::ZERO), say("`--interval` must be longer than zero"));
         assert_eq!(refused(|o| o.offset = o.interval), say("`--offset` must be within the interval"));
         let early = "`--early` and `--txtime` must be shorter than the interval";

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0  "MTP"    4  version  (1)
-//!  4  kind     5  clock    6  slots of the trace     7  slots in use
+//!  4  kind     5  clock    6  zero (16 bits)
 //!  8  run id, random
 //! 16  sequence number, from 0
 //! 24  nominal instant
@@ -10,24 +10,17 @@
 //! 40  the packet arrived at the server's kernel, 0 if unknown
 //! 48  the server received it
 //! 56  the server called send
-//! 64  trace: per slot, point (16 bits), CPU (16 bits), zero (32 bits), instant (64 bits)
-//!     then zeros up to the chosen size
+//! 64  zeros up to the chosen size
 //! ```
 //!
-//! Numbers are in network byte order. Instants are nanoseconds of the clock that byte 5 names. On its way a packet has
-//! room for [`TRACE_SLOTS`] kernel events, and its answer for as many again. The kernel writes a slot only if byte 7 is
-//! below byte 6, and then counts byte 7 up.
+//! Numbers are in network byte order. Instants are nanoseconds of the clock that byte 5 names.
 
 use macrotick_model::SplitMix64;
 
 /// The first bytes: the magic and the version.
 pub const MAGIC: [u8; 4] = *b"MTP\x01";
-/// The length without a trace, in bytes: the smallest size of a packet.
+/// The smallest size of a packet, in bytes.
 pub const HEADER: usize = 64;
-/// The length of a slot of the trace, in bytes.
-pub const SLOT: usize = 16;
-/// The kernel events that one way has room for.
-pub const TRACE_SLOTS: u8 = 10;
 /// The largest payload of UDP over IPv4, in bytes.
 pub const LARGEST: usize = 65_507;
 
@@ -61,7 +54,7 @@ pub enum ClockName {
     Tai,
 }
 
-/// A decoded packet, without its trace.
+/// A decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// The kind.
@@ -84,17 +77,6 @@ pub struct Packet {
     pub answered: i64,
 }
 
-/// A kernel event on the way of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// The number of the point in [`crate::trace::POINTS`].
-    pub point: u16,
-    /// The CPU.
-    pub cpu: u16,
-    /// The instant, in ns.
-    pub at: i64,
-}
-
 impl Kind {
     const ALL: [Kind; 7] =
         [Kind::Hello, Kind::Welcome, Kind::Request, Kind::Answer, Kind::OneWay, Kind::Fetch, Kind::Records];
@@ -111,7 +93,7 @@ impl Packet {
         let header = bytes.get(..HEADER)?;
         let number = |at: usize| u64::from_be_bytes(header[at..at + 8].try_into().expect("eight bytes"));
         let instant = |at: usize| number(at) as i64;
-        if header[..4] != MAGIC || header[7] > header[6] || HEADER + usize::from(header[6]) * SLOT > bytes.len() {
+        if header[..4] != MAGIC || header[6..8] != [0, 0] {
             return None;
         }
         let clock = match header[5] {
@@ -132,7 +114,7 @@ impl Packet {
         })
     }
 
-    /// Writes the header over the first [`HEADER`] bytes, except the counts of the trace.
+    /// Writes the header over the first [`HEADER`] bytes.
     pub fn encode(&self, bytes: &mut [u8]) {
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = self.kind as u8;
@@ -145,20 +127,9 @@ impl Packet {
     }
 }
 
-/// Returns a packet's bytes with room for a trace of `slots` events, all of them free.
-pub fn blank(size: usize, slots: u8) -> Vec<u8> {
-    let mut bytes = vec![0; size.max(HEADER + usize::from(slots) * SLOT)];
-    bytes[6] = slots;
-    bytes
-}
-
-/// Returns the kernel events of a decoded packet, in the order in which they were written.
-pub fn stamps(bytes: &[u8]) -> Vec<Stamp> {
-    let used = usize::from(bytes[7]) * SLOT;
-    let slots = bytes[HEADER..HEADER + used].chunks_exact(SLOT);
-    let short = |slot: &[u8], at: usize| u16::from_be_bytes([slot[at], slot[at + 1]]);
-    let at = |slot: &[u8]| i64::from_be_bytes(slot[8..].try_into().expect("eight bytes"));
-    slots.map(|slot| Stamp { point: short(slot, 0), cpu: short(slot, 2), at: at(slot) }).collect()
+/// Returns the bytes of a packet of at least this size, all of them zero.
+pub fn blank(size: usize) -> Vec<u8> {
+    vec![0; size.max(HEADER)]
 }
 
 /// Returns a number for a run that other runs hardly have: from the instant and the process.
@@ -186,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_packet_has_this_layout() {
-        let mut bytes = blank(0, 0);
+        let mut bytes = blank(0);
         packet().encode(&mut bytes);
         assert_eq!(bytes[..24], [77, 84, 80, 1, 4, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 9]);
         assert_eq!(bytes[32..40], [255, 255, 255, 255, 255, 255, 255, 245]);
@@ -196,25 +167,16 @@ mod tests {
 
     #[test]
     fn other_bytes_are_no_packet() {
-        let mut bytes = blank(100, 2);
+        let mut bytes = blank(100);
         packet().encode(&mut bytes);
         assert!(Packet::decode(&bytes).is_some());
-        for (at, value) in [(0, b'm'), (3, 2), (4, 0), (4, 8), (5, 2), (6, 3), (7, 3)] {
+        for (at, value) in [(0, b'm'), (3, 2), (4, 0), (4, 8), (5, 2), (6, 1), (7, 1)] {
             let mut other = bytes.clone();
             other[at] = value;
             assert_eq!(Packet::decode(&other), None, "byte {at}");
         }
-        assert_eq!(Packet::decode(&bytes[..95]), None);
+        assert_eq!(Packet::decode(&bytes[..63]), None);
         assert_eq!(Packet::decode(&[]), None);
-    }
-
-    #[test]
-    fn slots_hold_kernel_events() {
-        let mut bytes = blank(64, 2);
-        assert_eq!((bytes.len(), stamps(&bytes)), (96, vec![]));
-        bytes[7] = 1;
-        bytes[64..80].copy_from_slice(&[0, 5, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
-        assert_eq!(stamps(&bytes), [Stamp { point: 5, cpu: 257, at: 256 }]);
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub fn page(packet: &Packet, bytes: &[u8]) -> Option<Page> {
 
 /// Returns the question for the records of a run from a number on.
 pub fn question(clock: ClockName, run: u64, first: u64) -> Vec<u8> {
-    let mut bytes = packet::blank(QUESTION, 0);
+    let mut bytes = packet::blank(QUESTION);
     Packet::new(Kind::Fetch, clock, run, first).encode(&mut bytes);
     bytes
 }

@@ -7,13 +7,13 @@ use macrotick_report::table::{toned, Table, Tone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::client::{Course, Outcome, Traced};
+use crate::client::{Course, Outcome};
 use crate::hello::Common;
 use crate::ledger::Counts;
 use crate::packet::ClockName;
 use crate::samples::Sample;
 use crate::times::{Histogram, Times};
-use crate::trace;
+use crate::trace::{Passed, POINTS};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -126,7 +126,7 @@ pub struct Results {
     pub histogram_overflow: u64,
     /// Judged times below zero: packets that came before their nominal instant.
     pub histogram_below: u64,
-    /// The kernel events of the in-packet trace.
+    /// The kernel's events on the way of the packets.
     pub events: Vec<Event>,
     /// Remarks about this run for the user.
     pub remarks: Vec<String>,
@@ -294,22 +294,16 @@ fn thread(values: Vec<i64>, histogram: &Histogram, cpu: Option<u32>) -> Option<T
     })
 }
 
-/// Returns the times of the kernel events. The way back begins where a packet meets a point again, or an earlier one.
-fn events(trace: &[Traced], samples: &[Sample]) -> Vec<Event> {
-    let mut values: BTreeMap<(bool, u16), Vec<i64>> = BTreeMap::new();
-    let (mut packet, mut last, mut back) = (u64::MAX, 0, false);
-    for Traced { sequence, stamp } in trace {
-        if *sequence != packet {
-            (packet, last, back) = (*sequence, 0, false);
-        }
-        back |= stamp.point <= last;
-        last = stamp.point;
-        if let Some(sample) = samples.get(*sequence as usize) {
-            values.entry((back, stamp.point)).or_default().push(stamp.at - sample.nominal);
+/// Returns the times of the kernel events.
+fn events(trace: &[Passed], samples: &[Sample]) -> Vec<Event> {
+    let mut values: BTreeMap<(bool, usize), Vec<i64>> = BTreeMap::new();
+    for one in trace {
+        if let Some(sample) = samples.get(one.sequence as usize) {
+            values.entry((one.back, one.point)).or_default().push(one.at - sample.nominal);
         }
     }
-    let event = |((on_the_way_back, point), values)| {
-        let times = Times::of(trace::name(point), "nominal to this kernel event", values)?;
+    let event = |((on_the_way_back, point), values): ((bool, usize), Vec<i64>)| {
+        let times = Times::of(POINTS[point], "nominal to this kernel event", values)?;
         Some(Event { on_the_way_back, times })
     };
     values.into_iter().filter_map(event).collect()
@@ -318,23 +312,17 @@ fn events(trace: &[Traced], samples: &[Sample]) -> Vec<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Stamp;
 
     #[test]
-    fn the_way_back_begins_where_the_points_begin_again() {
-        let traced = |sequence, point, at| Traced { sequence, stamp: Stamp { point, cpu: 0, at } };
-        let trace = [traced(0, 1, 105), traced(0, 4, 110), traced(0, 1, 120), traced(0, 4, 125), traced(1, 4, 210)];
+    fn events_count_from_the_nominal_instant_of_each_packet() {
+        let passed = |sequence, back, point, at| Passed { sequence, back, point, at };
+        let trace =
+            [passed(0, false, 0, 105), passed(0, true, 0, 120), passed(1, false, 0, 210), passed(9, false, 0, 1)];
         let samples = [Sample::sent(100, 100), Sample::sent(200, 200)];
         let all: Vec<(bool, &str, u64, i64)> = events(&trace, &samples)
             .iter()
             .map(|event| (event.on_the_way_back, event.times.name, event.times.count, event.times.max_ns))
             .collect();
-        let expected = [
-            (false, "send-call", 1, 5),
-            (false, "driver-send", 2, 10),
-            (true, "send-call", 1, 20),
-            (true, "driver-send", 1, 25),
-        ];
-        assert_eq!(all, expected);
+        assert_eq!(all, [(false, "device-queue", 2, 10), (true, "device-queue", 1, 20)]);
     }
 }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn request(kind: Kind, size: usize) -> Vec<u8> {
-        let mut bytes = blank(size, 0);
+        let mut bytes = blank(size);
         let packet = Packet { nominal: 100, sent: 110, ..Packet::new(kind, ClockName::Tai, 7, 3) };
         packet.encode(&mut bytes);
         bytes

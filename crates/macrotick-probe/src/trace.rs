@@ -1,86 +1,309 @@
-//! The in-packet trace: kernel events that stamp a packet on its way.
+//! The trace of packets: the kernel's own events on their way, found by threads, buffers (`struct sk_buff`) and sockets.
 //!
-//! The kernel side is off by default. A packet with room for a trace is an ordinary packet for a kernel that does not
-//! stamp. A kernel that has the trace point [`EVENT`] emits it for each stamp as well, also when the packet is full.
+//! The thread of the client passes a packet to a device, and the kernel names the packet's buffer. Later events name
+//! the buffer again, until it is in the queue of a socket. A thread reads the packets of a socket in their order.
+//! Between two programs of one kernel the buffer stays the same. From another host, the answer is the packet that the
+//! client reads.
 
-use macrotick_model::Duration;
+use std::collections::{HashMap, VecDeque};
 
-use crate::packet::Stamp;
+use macrotick_host::sys::Tid;
 
-/// The points of the trace, in the order in which a packet passes them. Their numbers are positions here, from 1.
+use crate::samples::Sample;
+
+/// The points of the trace, in the order in which a packet passes them.
 pub const POINTS: [&str; 10] = [
-    "send-call",
+    "device-queue",
     "qdisc-enqueue",
     "qdisc-dequeue",
     "driver-send",
     "interrupt",
-    "poll",
+    "softirq",
     "stack-receive",
-    "socket-enqueue",
-    "wake-up",
-    "receive-call",
+    "socket",
+    "run",
+    "read",
 ];
 
-/// The trace point that tells of a stamp: `run=N sequence=N point=N`.
-pub const EVENT: &str = "macrotick/macrotick_packet";
+/// The kernel's trace points of these points, and the one of a buffer that is freed.
+pub const EVENTS: [&str; 11] = [
+    "net/net_dev_queue",
+    "qdisc/qdisc_enqueue",
+    "qdisc/qdisc_dequeue",
+    "net/net_dev_start_xmit",
+    "irq/irq_handler_entry",
+    "irq/softirq_entry",
+    "net/netif_receive_skb",
+    "sock/sk_data_ready",
+    "sched/sched_switch",
+    "sock/sock_recv_length",
+    "skb/consume_skb",
+];
 
-/// Returns the name of a point.
-pub fn name(point: u16) -> &'static str {
-    let index = usize::from(point).wrapping_sub(1);
-    POINTS.get(index).copied().unwrap_or("unknown")
-}
+/// The places of some of them.
+const DEVICE_QUEUE: usize = 0;
+const DRIVER_SEND: usize = 3;
+const INTERRUPT: usize = 4;
+const SOFTIRQ: usize = 5;
+const STACK_RECEIVE: usize = 6;
+const SOCKET: usize = 7;
+const RUN: usize = 8;
+const READ: usize = 9;
+const FREED: usize = 10;
 
-/// A kernel event, as tracefs tells it.
+/// An event of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The run of the packet.
-    pub run: u64,
-    /// The sequence number of the packet.
+pub struct Event {
+    /// The instant on the grid's clock, in ns.
+    pub at: i64,
+    /// The CPU.
+    pub cpu: u32,
+    /// The place of the trace point in [`EVENTS`].
+    pub kind: usize,
+    /// The thread: the next one of a switch, and otherwise the one that ran.
+    pub thread: Tid,
+    /// The buffer or the socket; 0 for events without.
+    pub object: u64,
+}
+
+/// A point that a packet passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// The number of the packet.
     pub sequence: u64,
-    /// The event. Its instant is on `CLOCK_MONOTONIC`, in whole microseconds.
-    pub stamp: Stamp,
+    /// Whether it was on the way back.
+    pub back: bool,
+    /// The place of the point in [`POINTS`].
+    pub point: usize,
+    /// The instant on the grid's clock, in ns.
+    pub at: i64,
 }
 
-/// Reads the lines of `trace` in tracefs; lines of other events are ignored.
-///
-/// ```text
-/// probe-42  [001] d..2.  12.345678: macrotick_packet: run=7 sequence=3 point=4
-/// ```
-pub fn parse(text: &str) -> Vec<Told> {
-    text.lines().filter_map(line).collect()
+/// The number of a packet, and whether it is on the way back.
+type Packet = (u64, bool);
+/// The instants of a way, by points.
+type Way = [Option<i64>; POINTS.len()];
+
+/// A packet in the queue of a socket. Its number is unknown if it came from another host.
+#[derive(Clone, Copy)]
+struct Come {
+    packet: Option<Packet>,
+    way: Way,
 }
 
-fn line(line: &str) -> Option<Told> {
-    let (head, fields) = line.split_once(": macrotick_packet: ")?;
-    let (before, at) = head.trim_end().rsplit_once(' ')?;
-    let cpu = before.rsplit_once('[')?.1.split_once(']')?.0.parse().ok()?;
-    let field = |name: &str| {
-        let value = fields.split_whitespace().find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
-        value?.parse::<u64>().ok()
-    };
-    let at = format!("{at}s").parse::<Duration>().ok()?.as_nanos();
-    let stamp = Stamp { point: u16::try_from(field("point")?).ok()?, cpu, at };
-    Some(Told { run: field("run")?, sequence: field("sequence")?, stamp })
+/// The state of the kernel at an instant, as far as the events tell.
+#[derive(Default)]
+struct State {
+    ways: HashMap<Packet, Way>,
+    /// The packets of buffers.
+    buffers: HashMap<u64, Packet>,
+    /// The last interrupt of each CPU, the last software interrupt, and the buffer that the stack received last.
+    interrupts: HashMap<u32, i64>,
+    softirqs: HashMap<u32, i64>,
+    received: HashMap<u32, (u64, Come)>,
+    /// The queues of sockets.
+    queues: HashMap<u64, VecDeque<Come>>,
+    /// When each thread began to run.
+    began: HashMap<Tid, i64>,
+    /// The packet that a thread other than the client read last.
+    read: HashMap<Tid, u64>,
+}
+
+/// Follows the packets of a client's thread through the events, which are in order. A packet
+/// can pass a point several times, such as at a bridge. Of the points up to the driver the first time counts, and of the
+/// others the last time.
+pub fn follow(events: &[Event], client: Tid, samples: &[Sample]) -> Vec<Passed> {
+    let mut state = State::default();
+    let mut next = 0;
+    let sent = |index: usize| samples.get(index).and_then(|sample| Some(sample.nominal + sample.sent.ns()?));
+    for event in events {
+        let Event { at, cpu, kind, thread, object } = *event;
+        match kind {
+            INTERRUPT => drop(state.interrupts.insert(cpu, at)),
+            SOFTIRQ => drop(state.softirqs.insert(cpu, at)),
+            RUN => drop(state.began.insert(thread, at)),
+            FREED => drop(state.buffers.remove(&object)),
+            DEVICE_QUEUE if thread == client => {
+                while next < samples.len() && sent(next).is_none_or(|sent| sent <= at) {
+                    next += 1;
+                }
+                // The packet that was sent last, unless it already has a buffer: a long one has several.
+                let Some(sequence) = next.checked_sub(1).map(|index| index as u64) else { continue };
+                if !state.ways.contains_key(&(sequence, false)) {
+                    state.begin((sequence, false), object, at);
+                }
+            }
+            DEVICE_QUEUE => {
+                if let (Some(sequence), false) = (state.read.remove(&thread), state.buffers.contains_key(&object)) {
+                    state.begin((sequence, true), object, at);
+                }
+            }
+            STACK_RECEIVE => state.receive(event),
+            SOCKET => {
+                if let Some((buffer, mut come)) = state.received.remove(&cpu) {
+                    // Some kernels free a buffer that was read without an event.
+                    state.buffers.remove(&buffer);
+                    come.way[SOCKET] = Some(at);
+                    state.queues.entry(object).or_default().push_back(come);
+                }
+            }
+            READ => state.read(event, client, samples),
+            _ => {
+                let way = state.buffers.get(&object).and_then(|packet| state.ways.get_mut(packet));
+                way.map(|way| way[kind].get_or_insert(at));
+            }
+        }
+    }
+    let mut passed: Vec<Passed> = Vec::new();
+    for ((sequence, back), way) in state.ways {
+        let each = way.into_iter().enumerate();
+        passed.extend(each.filter_map(|(point, at)| Some(Passed { sequence, back, point, at: at? })));
+    }
+    passed.sort_by_key(|one| (one.sequence, one.back, one.point));
+    passed
+}
+
+impl State {
+    /// A thread passes a packet to a device.
+    fn begin(&mut self, packet: Packet, buffer: u64, at: i64) {
+        let way: &mut Way = self.ways.entry(packet).or_default();
+        way[DEVICE_QUEUE] = Some(at);
+        self.buffers.insert(buffer, packet);
+    }
+
+    /// The stack receives a buffer.
+    fn receive(&mut self, event: &Event) {
+        let Event { at, cpu, object, .. } = *event;
+        let packet = self.buffers.get(&object).copied();
+        let mut way = packet.and_then(|packet| self.ways.get(&packet)).copied().unwrap_or_default();
+        way[STACK_RECEIVE] = Some(at);
+        // Earlier ones were for other packets.
+        let of_it = |at: &i64| way[DRIVER_SEND].or(way[DEVICE_QUEUE]).is_none_or(|sent| sent <= *at);
+        let softirq = self.softirqs.get(&cpu).copied().filter(of_it);
+        (way[INTERRUPT], way[SOFTIRQ]) = (self.interrupts.remove(&cpu).filter(of_it), softirq);
+        if let Some(packet) = packet {
+            self.ways.insert(packet, way);
+        }
+        self.received.insert(cpu, (object, Come { packet, way }));
+    }
+
+    /// A thread has read the first packet of a socket.
+    fn read(&mut self, event: &Event, client: Tid, samples: &[Sample]) {
+        let Event { at, thread, object, .. } = *event;
+        let Some(Come { packet, mut way }) = self.queues.get_mut(&object).and_then(VecDeque::pop_front) else { return };
+        let answered = || {
+            let received = |sample: &Sample| sample.received.ns().map(|received| sample.nominal + received);
+            // The client reads its clock after the packet.
+            let later = samples.iter().enumerate().filter_map(|(index, sample)| Some((received(sample)?, index)));
+            later.filter(|(received, _)| *received >= at).min().map(|(_, index)| (index as u64, true))
+        };
+        let Some(packet) = packet.or_else(|| (thread == client).then(answered).flatten()) else { return };
+        // A thread that ran already did not have to be woken.
+        way[RUN] = self.began.get(&thread).copied().filter(|began| way[SOCKET].is_some_and(|come| come <= *began));
+        way[READ] = Some(at);
+        self.ways.insert(packet, way);
+        if thread != client && !packet.1 {
+            self.read.insert(thread, packet.0);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::Offset;
 
+    const CLIENT: Tid = 10;
+    const SERVER: Tid = 20;
+
+    fn event(at: i64, kind: &str, thread: Tid, object: u64) -> Event {
+        let kind = POINTS.iter().position(|name| *name == kind).unwrap_or(FREED);
+        Event { at, cpu: 0, kind, thread, object }
+    }
+
+    fn sample(nominal: i64, received: i64) -> Sample {
+        Sample { received: Offset::new(received), ..Sample::sent(nominal, nominal + 1) }
+    }
+
+    fn passed(events: &[Event], samples: &[Sample]) -> Vec<(u64, bool, &'static str, i64)> {
+        let all = follow(events, CLIENT, samples);
+        all.into_iter().map(|one| (one.sequence, one.back, POINTS[one.point], one.at)).collect()
+    }
+
+    /// Both programs are on one host: a buffer goes from one to the other. Other buffers and threads do not matter.
     #[test]
-    fn lines_of_tracefs_are_read() {
-        let text = "# tracer: nop\n\
-            \x20 probe-42 [001] d..2. 12.345678: macrotick_packet: run=7 sequence=3 point=4\n\
-            \x20 a: b-7   [000] ..... 1.5: sched_switch: run=7 sequence=3 point=4\n\
-            \x20 a: b [x]-7 [003] ..... 1.000001: macrotick_packet: run=1 sequence=2 point=99999\n\
-            \x20 a: b [x]-7 [003] ..... 1.000001: macrotick_packet: run=1 sequence=2 point=99\n";
-        let first = Told { run: 7, sequence: 3, stamp: Stamp { point: 4, cpu: 1, at: 12_345_678_000 } };
-        let second = Told { run: 1, sequence: 2, stamp: Stamp { point: 99, cpu: 3, at: 1_000_001_000 } };
-        assert_eq!(parse(text), [first, second]);
+    fn a_round_trip_on_one_host_is_followed() {
+        let events = [
+            event(5, "device-queue", CLIENT, 1),
+            event(102, "device-queue", 7, 3),
+            event(103, "device-queue", CLIENT, 2),
+            event(104, "qdisc-enqueue", CLIENT, 2),
+            event(105, "qdisc-dequeue", 7, 2),
+            event(106, "driver-send", 7, 2),
+            event(107, "softirq", 7, 0),
+            event(108, "stack-receive", 7, 2),
+            event(109, "socket", 7, 50),
+            event(110, "run", 7, 0),
+            event(111, "run", SERVER, 0),
+            event(112, "read", SERVER, 50),
+            event(113, "device-queue", SERVER, 4),
+            event(114, "stack-receive", 7, 4),
+            event(115, "socket", 7, 60),
+            event(117, "read", CLIENT, 60),
+            event(203, "device-queue", CLIENT, 2),
+        ];
+        let out = [
+            ("device-queue", 103),
+            ("qdisc-enqueue", 104),
+            ("qdisc-dequeue", 105),
+            ("driver-send", 106),
+            ("softirq", 107),
+            ("stack-receive", 108),
+            ("socket", 109),
+            ("run", 111),
+            ("read", 112),
+        ]
+        .map(|(name, at)| (0, false, name, at));
+        let back = [("device-queue", 113), ("stack-receive", 114), ("socket", 115), ("read", 117)];
+        let back = back.map(|(name, at)| (0, true, name, at));
+        let expected = [&out[..], &back, &[(1, false, "device-queue", 203)]].concat();
+        assert_eq!(passed(&events, &[sample(100, 18), sample(200, 18)]), expected);
+    }
+
+    /// The answer from another host is the packet that the client reads next. The buffer of a packet that has left can
+    /// be used again.
+    #[test]
+    fn an_answer_from_another_host_is_that_of_the_packet_that_comes_next() {
+        let events = [
+            event(103, "device-queue", CLIENT, 1),
+            event(104, "driver-send", CLIENT, 1),
+            event(105, "freed", 7, 1),
+            event(140, "stack-receive", 7, 9),
+            event(141, "socket", 7, 70),
+            event(150, "interrupt", 7, 0),
+            event(151, "softirq", 7, 0),
+            event(152, "stack-receive", 7, 1),
+            event(153, "socket", 7, 60),
+            event(154, "run", CLIENT, 0),
+            event(155, "read", CLIENT, 60),
+            event(160, "read", 7, 70),
+        ];
+        let out = [(0, false, "device-queue", 103), (0, false, "driver-send", 104)];
+        let back = [
+            ("interrupt", 150),
+            ("softirq", 151),
+            ("stack-receive", 152),
+            ("socket", 153),
+            ("run", 154),
+            ("read", 155),
+        ]
+        .map(|(name, at)| (0, true, name, at));
+        assert_eq!(passed(&events, &[sample(100, 56), sample(200, 20)]), [&out[..], &back].concat());
     }
 
     #[test]
-    fn points_have_names() {
-        assert_eq!([name(0), name(1), name(10), name(11)], ["unknown", "send-call", "receive-call", "unknown"]);
+    fn nothing_is_followed_without_packets_or_events() {
+        assert_eq!(passed(&[event(5, "device-queue", CLIENT, 1), event(6, "read", CLIENT, 1)], &[]), []);
+        assert_eq!(passed(&[], &[sample(100, 1)]), []);
     }
 }

@@ -38,14 +38,6 @@ mod options {
         libc::IP_MTU_DISCOVER,
         libc::c_int
     );
-    sockopt_impl!(
-        /// Whether packets leave without a checksum.
-        NoCheck,
-        Both,
-        libc::SOL_SOCKET,
-        libc::SO_NO_CHECK,
-        libc::c_int
-    );
 }
 
 /// The most bytes before a packet in the error queue: the headers of Ethernet with tags, IPv6 and UDP.
@@ -72,8 +64,6 @@ pub struct SocketOptions {
     pub busy_poll: bool,
     /// The clock of launch times.
     pub launch: Option<ClockName>,
-    /// Whether the kernel may change packets on their way: they have no checksum then.
-    pub changing: bool,
 }
 
 /// A socket.
@@ -246,9 +236,6 @@ fn open(at: SocketAddr, options: &SocketOptions) -> Result<UdpSocket, ProbeError
         setsockopt(&socket, sockopt::BindToDevice, &interface.into())
             .map_err(failed("bind to the interface (it must exist, and may need CAP_NET_RAW)"))?;
     }
-    if options.changing {
-        setsockopt(&socket, options::NoCheck, &1).map_err(failed("leave out the checksum"))?;
-    }
     if options.busy_poll {
         // It needs CAP_NET_ADMIN, and a device with NAPI. Without it only this program spins.
         let _ = setsockopt(&socket, options::BusyPoll, &BUSY_US);
@@ -350,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_found_behind_its_headers() {
-        let mut packet = blank(100, 0);
+        let mut packet = blank(100);
         Packet::new(Kind::Request, ClockName::Tai, 1, 77).encode(&mut packet);
         for headers in [0, 28, 42, 66] {
             assert_eq!(sequence(&[vec![0x45; headers], packet.clone()].concat()), Some(77), "{headers}");

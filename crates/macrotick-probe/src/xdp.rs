@@ -191,7 +191,7 @@ fn hardware_address(interface: &str) -> Result<[u8; 6], ProbeError> {
 
 /// Returns the hardware address of a neighbour. Has the kernel ask for it, if it is unknown.
 fn neighbour(socket: &UdpSocket, peer: Ipv4Addr, interface: &str) -> Result<[u8; 6], ProbeError> {
-    let mut question = packet::blank(0, 0);
+    let mut question = packet::blank(0);
     Packet::new(Kind::Hello, ClockName::Monotonic, 0, 0).encode(&mut question);
     for _ in 0..TRIES {
         let table = std::fs::read_to_string("/proc/thread-self/net/arp").unwrap_or_default();

@@ -9,7 +9,7 @@ use macrotick_model::Duration;
 use macrotick_probe::client::{self, Outcome, Pace};
 use macrotick_probe::hello::{Common, Hello};
 use macrotick_probe::ledger::Counts;
-use macrotick_probe::packet::{blank, Kind, Packet, SLOT};
+use macrotick_probe::packet::{blank, Kind, Packet};
 use macrotick_probe::port::{Arrival, Port, Receipt, SendFault, Sent, Station};
 use macrotick_probe::records::{Record, Records};
 use macrotick_probe::results::{Circumstances, SysInfo};
@@ -103,7 +103,7 @@ impl Port for Network {
         let packet = Packet::decode(bytes).expect("a packet");
         match packet.kind {
             Kind::Hello => {
-                let mut answer = blank(0, 0);
+                let mut answer = blank(0);
                 self.server.packet(packet.clock, packet.run, packet.sequence).encode(&mut answer);
                 self.deliver(self.now + 10_000, answer);
             }
@@ -249,7 +249,7 @@ fn forged_packets_change_nothing() {
     .into_iter()
     .enumerate()
     {
-        let mut bytes = blank(64, 0);
+        let mut bytes = blank(64);
         change(Packet::new(Kind::Answer, ClockName::Monotonic, RUN, 0)).encode(&mut bytes);
         network.deliver(FIRST + 3_000 + number as i64, bytes);
     }
@@ -413,22 +413,6 @@ fn a_silent_server_is_an_error() {
     }
     let error = attempt(&mut Silent(0), &course(1), grid()).unwrap_err();
     assert!(matches!(error, ProbeError::NoServer), "{error}");
-}
-
-#[test]
-fn kernel_events_come_with_the_packets() {
-    let mut network = Network::new(|_| vec![70_000]);
-    let course = Course { trace: true, ..course(2) };
-    // A packet with an event, as a kernel stamps it; the network's own answer has none.
-    let mut bytes = blank(course.size, 20);
-    Packet { answered: 500, ..Packet::new(Kind::Answer, ClockName::Monotonic, RUN, 0) }.encode(&mut bytes);
-    bytes[7] = 1;
-    bytes[64..64 + SLOT].copy_from_slice(&[0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0xf5, 0xe1, 5]);
-    network.deliver(FIRST + 9_000, bytes);
-    let outcome = run(&mut network, &course);
-    assert_eq!(outcome.counts.duplicate, 1);
-    let traced = outcome.trace[0];
-    assert_eq!((traced.sequence, traced.stamp.point, traced.stamp.cpu, traced.stamp.at), (0, 4, 2, FIRST + 5));
 }
 
 fn results(course: &Course, outcome: &Outcome) -> Results {

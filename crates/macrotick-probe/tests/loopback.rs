@@ -151,3 +151,39 @@ fn a_missing_server_is_an_error() {
     let error = run(&options(unused, Some(1)), &by_hand()).unwrap_err();
     assert!(matches!(error, ProbeError::NoServer), "{error}");
 }
+
+/// The kernel's own events tell what each packet passed. They are in order, and within its times.
+#[test]
+fn packets_are_followed_through_the_kernel() {
+    let server = Running::start("127.0.0.1:0");
+    let options = options(server.address, Some(20));
+    let course = Course { trace: true, ..options.course.clone() };
+    let finished = run(&RunOptions { course, ..options }, &by_hand()).unwrap();
+    server.end();
+    let results = finished.results;
+    if results.remarks.iter().any(|remark| remark.starts_with("no trace: ")) {
+        return eprintln!("skipped: it needs root and trace points");
+    }
+    let names = |back| {
+        let events = results.events.iter().filter(move |event| event.on_the_way_back == back);
+        events.map(|event| (event.times.name, event.times.count)).collect::<Vec<_>>()
+    };
+    for back in [false, true] {
+        let names = names(back);
+        for point in ["device-queue", "driver-send", "stack-receive", "socket", "run", "read"] {
+            // A receiver that ran already did not have to be woken.
+            let least = if point == "run" { 1 } else { 20 };
+            let count = names.iter().find(|(name, _)| *name == point).map_or(0, |(_, count)| *count);
+            assert!((least..=20).contains(&count), "{point}: {names:?} {:?}", results.remarks);
+        }
+    }
+    let mean = |back, name: &str| {
+        let event = results.events.iter().find(|event| event.on_the_way_back == back && event.times.name == name);
+        event.unwrap().times.mean_ns.as_us_f64()
+    };
+    let way = ["device-queue", "driver-send", "stack-receive", "read"];
+    let means: Vec<_> = [false, true].into_iter().flat_map(|back| way.map(|name| mean(back, name))).collect();
+    assert!(means.is_sorted(), "{means:?}");
+    let trip = results.times.iter().find(|times| times.name == "round-trip").unwrap();
+    assert!(means[7] <= trip.mean_ns.as_us_f64() && means[0] > 0.0, "{means:?} {trip:?}");
+}

@@ -1,6 +1,9 @@
-//! A separate instance of tracefs, which records the events of the scheduler.
+//! A separate instance of tracefs, which records events of the kernel.
 //!
 //! The ring buffer does not overwrite: if it is full, it loses the latest events.
+
+mod layout;
+mod ring;
 
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
@@ -12,6 +15,11 @@ use crate::error::HostFailure;
 use crate::sys::Tid;
 use crate::{file, proc};
 
+pub use layout::{Field, Point};
+pub use ring::events;
+
+/// The longest page of a ring buffer, in bytes.
+pub const PAGE: usize = 1 << 16;
 /// The mount point of tracefs.
 pub const ROOT: &str = "/sys/kernel/tracing";
 const INSTANCE: &str = "instances/macrotick";
@@ -28,17 +36,6 @@ impl Instance {
     /// Makes the instance and configures it for switches and forks. Tracing is still off.
     pub fn prepare() -> Result<Instance, HostFailure> {
         Instance::make(INSTANCE, &["sched/sched_switch", "sched/sched_process_fork"])
-    }
-
-    /// Makes an instance of another name for one event. Tracing is still off. `None`: the kernel has no such event.
-    pub fn of_event(name: &str, event: &str) -> Result<Option<Instance>, HostFailure> {
-        let mount = Mount::if_missing().map_err(HostFailure::file("mount", ROOT))?;
-        if !Path::new(ROOT).join("events").join(event).exists() {
-            return Ok(None);
-        }
-        let mut instance = Instance::make(&format!("instances/{name}"), &[event])?;
-        instance._mount = mount;
-        Ok(Some(instance))
     }
 
     /// Makes an instance of this process for some events. Its name begins with `name`. Tracing is still off. Instances of
@@ -69,6 +66,16 @@ impl Instance {
         opened.map_err(HostFailure::file("open", path.as_path()))
     }
 
+    /// Whether the kernel has an event.
+    pub fn has(&self, event: &str) -> bool {
+        self.directory.join("events").join(event).exists()
+    }
+
+    /// Switches an event on.
+    pub fn enable(&self, event: &str) -> Result<(), HostFailure> {
+        self.write(&format!("events/{event}/enable"), "1")
+    }
+
     /// Returns the kernel's description of an event: its number and its fields.
     pub fn format_of(&self, event: &str) -> Result<String, HostFailure> {
         file::read(&self.directory.join("events").join(event).join("format"))
@@ -86,7 +93,7 @@ impl Instance {
         {
             instance.write(file, value)?;
         }
-        events.iter().try_for_each(|event| instance.write(&format!("events/{event}/enable"), "1"))?;
+        events.iter().try_for_each(|event| instance.enable(event))?;
         Ok(instance)
     }
 

@@ -1,8 +1,7 @@
 //! Where the fields of the kernel's trace points are.
 
-use macrotick_host::trace::Instance;
-
-use crate::error::MeasureError;
+use super::Instance;
+use crate::error::HostFailure;
 
 /// A trace point: its number, and the text that describes its fields.
 pub struct Point {
@@ -21,10 +20,14 @@ pub struct Field {
 
 impl Point {
     /// Reads the description of a trace point.
-    pub fn read(of: &Instance, name: &'static str) -> Result<Point, MeasureError> {
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no such trace point.
+    pub fn read(of: &Instance, name: &'static str) -> Result<Point, HostFailure> {
         let format = of.format_of(name)?;
         let id = format.lines().find_map(|line| line.strip_prefix("ID:")?.trim().parse().ok());
-        Ok(Point { name, id: id.ok_or(MeasureError::Layout(name))?, format })
+        Ok(Point { name, id: id.ok_or(HostFailure::TracePoint(name))?, format })
     }
 
     /// Returns a field.
@@ -32,8 +35,8 @@ impl Point {
     /// # Errors
     ///
     /// The event of this kernel has no such field.
-    pub fn field(&self, name: &str) -> Result<Field, MeasureError> {
-        field(&self.format, name).ok_or(MeasureError::Layout(self.name))
+    pub fn field(&self, name: &str) -> Result<Field, HostFailure> {
+        field(&self.format, name).ok_or(HostFailure::TracePoint(self.name))
     }
 }
 
