@@ -8,7 +8,7 @@
 //! Hardware addresses are fixed, and every namespace knows all of them. Therefore no datagram of a task waits for
 //! address resolution, and the kernel itself sends none.
 //!
-//! If the system's `network` names one end of a veth, both ends have a transmit queue for each traffic class. The kernel
+//! If the system's `network` names one end of a veth, both ends have the transmit queues of all traffic classes. The kernel
 //! lets both use as many as the host's end has.
 
 use std::fs::File;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_of_the_network_has_a_queue_for_each_class() {
+    fn an_interface_of_the_network_has_the_queues_of_all_classes() {
         let text = "system: s\ntasks: [{name: t, period: 1ms, wcet: 100us}]\nnamespaces: [{name: left, address: 10.0.0.1/24}]\nnetwork:\n  classes: [{name: high, \
                     priority: 6}, {name: low, priority: 5}, {name: rest}]\n  interfaces: [{name: here, namespace: left}]\n";
         let system = System::parse(text, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));

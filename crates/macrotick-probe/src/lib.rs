@@ -29,7 +29,7 @@ mod xdp;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use macrotick_host::sys;
+use macrotick_host::{sys, HostFailure};
 use macrotick_model::Duration;
 use macrotick_task::Task;
 
@@ -94,15 +94,19 @@ pub fn run(options: &RunOptions, stop: &Arc<Stop>) -> Result<Finished, ProbeErro
         Policy::Task(_) => Pace::Jobs(&mut next_job),
         _ => Pace::Grid(first(port.now(), options), options.interval),
     };
+    let recording = recording.filter(|recording| told("no trace", recording.begin(), &mut remarks).is_some());
     let mut outcome = client::run(&mut *port, course, pace, run, &own, server)?;
     let span_ns = (begin, sys::time_of(libc::CLOCK_REALTIME).as_nanos());
-    if let Some(recording) = recording {
-        let (events, dropped) = recording.end(|at| port.on_grid(at))?;
+    let recorded = recording.and_then(|recording| told("no trace", recording.end(|at| port.on_grid(at)), &mut remarks));
+    if let Some((events, dropped)) = recorded {
         if dropped > 0 {
             remarks
                 .push(format!("there was no room for {dropped} events of the kernel: the trace has the first packets"));
         }
         outcome.trace = trace::follow(&events, sys::own_tid(), &outcome.samples);
+        if outcome.trace.is_empty() && !outcome.samples.is_empty() {
+            remarks.push("the trace has no packet: the events may be those of another PID namespace".into());
+        }
     }
     drop(device);
     remark_on_stamps(&options.socket, &outcome, &mut remarks);
@@ -249,21 +253,19 @@ fn remark_on_stamps(socket: &SocketOptions, outcome: &Outcome, remarks: &mut Vec
     tell(socket.stamps_out, count(|sample| sample.driver.ns().is_some()), "the driver");
 }
 
-/// Starts to record the kernel's events. A run without them goes on with a remark.
+/// Prepares to record the kernel's events. A run without them goes on with a remark.
 fn record(remarks: &mut Vec<String>) -> Option<Recording> {
-    match Recording::start() {
-        Ok(recording) => {
-            let missing = recording.missing();
-            if !missing.is_empty() {
-                remarks.push(format!("this kernel has no events of {}", missing.join(", ")));
-            }
-            Some(recording)
-        }
-        Err(failure) => {
-            remarks.push(format!("no trace: {failure}"));
-            None
-        }
+    let recording = told("no trace", Recording::prepare(), remarks)?;
+    let missing = recording.missing();
+    if !missing.is_empty() {
+        remarks.push(format!("this kernel has no events of {}", missing.join(", ")));
     }
+    Some(recording)
+}
+
+/// Returns the value; a failure becomes a remark.
+fn told<T>(what: &str, result: Result<T, HostFailure>, remarks: &mut Vec<String>) -> Option<T> {
+    result.map_err(|failure| remarks.push(format!("{what}: {failure}"))).ok()
 }
 
 fn sysinfo() -> SysInfo {

@@ -25,8 +25,8 @@ pub const POINTS: [&str; 10] = [
     "read",
 ];
 
-/// The kernel's trace points of these points, and the one of a buffer that is freed.
-pub const EVENTS: [&str; 11] = [
+/// The kernel's trace points of these points, and those of a buffer that is freed.
+pub const EVENTS: [&str; 12] = [
     "net/net_dev_queue",
     "qdisc/qdisc_enqueue",
     "qdisc/qdisc_dequeue",
@@ -38,6 +38,7 @@ pub const EVENTS: [&str; 11] = [
     "sched/sched_switch",
     "sock/sock_recv_length",
     "skb/consume_skb",
+    "skb/kfree_skb",
 ];
 
 /// The places of some of them.
@@ -50,6 +51,7 @@ const SOCKET: usize = 7;
 const RUN: usize = 8;
 const READ: usize = 9;
 const FREED: usize = 10;
+const DROPPED: usize = 11;
 
 /// An event of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,12 +99,13 @@ struct State {
     ways: HashMap<Packet, Way>,
     /// The packets of buffers.
     buffers: HashMap<u64, Packet>,
-    /// The last interrupt of each CPU, the last software interrupt, and the buffer that the stack received last.
+    /// The last interrupt, the last software interrupt, and the last received buffer of each CPU.
     interrupts: HashMap<u32, i64>,
     softirqs: HashMap<u32, i64>,
     received: HashMap<u32, (u64, Come)>,
-    /// The queues of sockets.
+    /// The queues of sockets, and reads that came before the event of their packet: the kernel lets readers in first.
     queues: HashMap<u64, VecDeque<Come>>,
+    early: HashMap<u64, VecDeque<Event>>,
     /// When each thread began to run.
     began: HashMap<Tid, i64>,
     /// The packet that a thread other than the client read last.
@@ -115,6 +118,12 @@ struct State {
 pub fn follow(events: &[Event], client: Tid, samples: &[Sample]) -> Vec<Passed> {
     let mut state = State::default();
     let mut next = 0;
+    let mut answers: Vec<(i64, u64)> = samples
+        .iter()
+        .enumerate()
+        .filter_map(|(index, sample)| Some((sample.nominal + sample.received.ns()?, index as u64)))
+        .collect();
+    answers.sort_unstable();
     let sent = |index: usize| samples.get(index).and_then(|sample| Some(sample.nominal + sample.sent.ns()?));
     for event in events {
         let Event { at, cpu, kind, thread, object } = *event;
@@ -122,7 +131,7 @@ pub fn follow(events: &[Event], client: Tid, samples: &[Sample]) -> Vec<Passed> 
             INTERRUPT => drop(state.interrupts.insert(cpu, at)),
             SOFTIRQ => drop(state.softirqs.insert(cpu, at)),
             RUN => drop(state.began.insert(thread, at)),
-            FREED => drop(state.buffers.remove(&object)),
+            FREED | DROPPED => drop(state.buffers.remove(&object)),
             DEVICE_QUEUE if thread == client => {
                 while next < samples.len() && sent(next).is_none_or(|sent| sent <= at) {
                     next += 1;
@@ -134,7 +143,11 @@ pub fn follow(events: &[Event], client: Tid, samples: &[Sample]) -> Vec<Passed> 
                 }
             }
             DEVICE_QUEUE => {
-                if let (Some(sequence), false) = (state.read.remove(&thread), state.buffers.contains_key(&object)) {
+                // A bridge can pass on another packet in the time of the server's thread.
+                if state.buffers.contains_key(&object) {
+                    continue;
+                }
+                if let Some(sequence) = state.read.remove(&thread) {
                     state.begin((sequence, true), object, at);
                 }
             }
@@ -144,10 +157,16 @@ pub fn follow(events: &[Event], client: Tid, samples: &[Sample]) -> Vec<Passed> 
                     // Some kernels free a buffer that was read without an event.
                     state.buffers.remove(&buffer);
                     come.way[SOCKET] = Some(at);
-                    state.queues.entry(object).or_default().push_back(come);
+                    match state.early.get_mut(&object).and_then(VecDeque::pop_front) {
+                        Some(read) => state.finish(come, &read, client, samples, &answers),
+                        None => state.queues.entry(object).or_default().push_back(come),
+                    }
                 }
             }
-            READ => state.read(event, client, samples),
+            READ => match state.queues.get_mut(&object).and_then(VecDeque::pop_front) {
+                Some(come) => state.finish(come, event, client, samples, &answers),
+                None => state.early.entry(object).or_default().push_back(*event),
+            },
             _ => {
                 let way = state.buffers.get(&object).and_then(|packet| state.ways.get_mut(packet));
                 way.map(|way| way[kind].get_or_insert(at));
@@ -187,17 +206,23 @@ impl State {
         self.received.insert(cpu, (object, Come { packet, way }));
     }
 
-    /// A thread has read the first packet of a socket.
-    fn read(&mut self, event: &Event, client: Tid, samples: &[Sample]) {
-        let Event { at, thread, object, .. } = *event;
-        let Some(Come { packet, mut way }) = self.queues.get_mut(&object).and_then(VecDeque::pop_front) else { return };
+    /// A thread has read a packet of a socket. `answers` are the instants at which the client had the answers, in order,
+    /// with the numbers of their packets.
+    fn finish(&mut self, come: Come, read: &Event, client: Tid, samples: &[Sample], answers: &[(i64, u64)]) {
+        let (Event { at, thread, .. }, Come { packet, mut way }) = (*read, come);
+        // From now on it sends no answer to an earlier packet.
+        self.read.remove(&thread);
         let answered = || {
-            let received = |sample: &Sample| sample.received.ns().map(|received| sample.nominal + received);
             // The client reads its clock after the packet.
-            let later = samples.iter().enumerate().filter_map(|(index, sample)| Some((received(sample)?, index)));
-            later.filter(|(received, _)| *received >= at).min().map(|(_, index)| (index as u64, true))
+            let next = answers.partition_point(|(received, _)| *received < at);
+            answers.get(next).map(|(_, sequence)| (*sequence, true))
         };
         let Some(packet) = packet.or_else(|| (thread == client).then(answered).flatten()) else { return };
+        // Before the packet was sent, they were for others.
+        let sent = samples.get(packet.0 as usize).and_then(|sample| Some(sample.nominal + sample.sent.ns()?));
+        for point in [INTERRUPT, SOFTIRQ] {
+            way[point] = way[point].filter(|at| sent.is_none_or(|sent| sent <= *at));
+        }
         // A thread that ran already did not have to be woken.
         way[RUN] = self.began.get(&thread).copied().filter(|began| way[SOCKET].is_some_and(|come| come <= *began));
         way[READ] = Some(at);
@@ -299,6 +324,32 @@ mod tests {
         ]
         .map(|(name, at)| (0, true, name, at));
         assert_eq!(passed(&events, &[sample(100, 56), sample(200, 20)]), [&out[..], &back].concat());
+    }
+
+    /// The kernel lets readers in before it says that a packet has come. A server can read what it does not answer.
+    #[test]
+    fn a_read_can_come_before_its_packet() {
+        let events = [
+            event(1, "interrupt", 7, 0),
+            event(103, "device-queue", CLIENT, 1),
+            event(108, "stack-receive", 7, 1),
+            event(109, "read", SERVER, 50),
+            event(110, "socket", 7, 50),
+            event(120, "stack-receive", 7, 9),
+            event(121, "socket", 7, 50),
+            event(122, "read", SERVER, 50),
+            event(123, "device-queue", SERVER, 3),
+            event(203, "device-queue", CLIENT, 1),
+            event(208, "stack-receive", 7, 1),
+            event(209, "socket", 7, 50),
+            event(210, "read", SERVER, 50),
+        ];
+        let way = |sequence, at: [i64; 4]| {
+            let points = ["device-queue", "stack-receive", "socket", "read"];
+            std::iter::zip(points, at).map(|(name, at)| (sequence, false, name, at)).collect::<Vec<_>>()
+        };
+        let expected = [way(0, [103, 108, 110, 109]), way(1, [203, 208, 209, 210])].concat();
+        assert_eq!(passed(&events, &[sample(100, 18), sample(200, 18)]), expected);
     }
 
     #[test]

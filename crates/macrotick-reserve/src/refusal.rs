@@ -187,7 +187,18 @@ pub fn circumstances(attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> Circ
 
 /// Puts a thread under SCHED_DEADLINE; 0 is the caller. It tries again while the refusal has no lasting reason.
 pub fn reserve(thread: Tid, attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> Result<(), ReserveError> {
-    let give_up = sys::now() + PATIENCE;
+    reserve_within(PATIENCE, thread, attr, affinity, facts)
+}
+
+/// The same, for at most this long.
+pub fn reserve_within(
+    patience: Duration,
+    thread: Tid,
+    attr: &SchedAttr,
+    affinity: &CpuSet,
+    facts: &Facts,
+) -> Result<(), ReserveError> {
+    let give_up = sys::now() + patience;
     loop {
         let Err(error) = sys::set_sched_attr(thread, attr) else { return Ok(()) };
         let refused = refused(&error, attr, affinity, facts);

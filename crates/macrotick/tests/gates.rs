@@ -260,7 +260,7 @@ network:
     assert_eq!(limited.gates[0].tier, GateTier::Exact, "{told}");
     assert!(told.contains("Device does not handle queueMaxSDU"), "{told}");
     let slow =
-        "error: device `eth0`: cannot set the gates: its driver tells no speed, so the kernel takes 10Mb/s, and its \
+        "error: device `eth0`: cannot use its link: its driver tells no speed, so the kernel takes 10Mb/s, and its \
                 description has 1Gb/s; is the link up?";
     assert!(told.contains(slow), "{told}");
     assert_eq!(told.matches("as before").count(), 3, "{told}");

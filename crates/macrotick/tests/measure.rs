@@ -83,8 +83,9 @@ fn the_description_of_a_program_passes_the_check() {
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/measured.yaml");
     let own = std::env::current_exe().unwrap();
     let program = [own.to_str().unwrap(), "--exact", "ticks"];
-    let output = measure(&[&["--for", "3s", "-o", file, "--"][..], &program].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    // An idle host's kernel may leave out that the program began to run, so there are three attempts.
+    let mut attempts = (0..3).map(|_| measure(&[&["--for", "3s", "-o", file, "--"][..], &program].concat()));
+    let output = attempts.find(|output| output.status.success()).expect("a description");
     let told = text(&output.stderr);
     assert!(told.contains("\nthread ticks (") && told.contains("\n  period "), "{told}");
     let described = std::fs::read_to_string(file).unwrap();

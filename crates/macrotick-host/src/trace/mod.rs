@@ -112,17 +112,21 @@ impl Instance {
         file::read(&self.directory.join("trace"))
     }
 
+    /// Returns the number of events of a CPU for which there was no room.
+    pub fn dropped_on(&self, cpu: u32) -> Result<u64, HostFailure> {
+        let stats = file::read(&self.directory.join(format!("per_cpu/cpu{cpu}/stats")))?;
+        Ok(dropped(&stats))
+    }
+
     /// Returns the number of events for which there was no room.
     pub fn dropped(&self) -> Result<u64, HostFailure> {
         let folder = self.directory.join("per_cpu");
-        let mut dropped = 0;
+        let mut sum = 0;
         for cpu in fs::read_dir(&folder).map_err(HostFailure::file("read", folder.as_path()))? {
             let cpu = cpu.map_err(HostFailure::file("read", folder.as_path()))?;
-            let stats = file::read(&cpu.path().join("stats"))?;
-            let count = stats.lines().find_map(|line| line.strip_prefix("dropped events:")?.trim().parse::<u64>().ok());
-            dropped += count.unwrap_or(0);
+            sum += dropped(&file::read(&cpu.path().join("stats"))?);
         }
-        Ok(dropped)
+        Ok(sum)
     }
 
     fn write(&self, file: &str, value: &str) -> Result<(), HostFailure> {
@@ -135,6 +139,12 @@ impl Drop for Instance {
         let _ = self.stop();
         let _ = fs::remove_dir(&self.directory);
     }
+}
+
+/// Finds the number of dropped events among the statistics of a CPU.
+fn dropped(stats: &str) -> u64 {
+    let count = stats.lines().find_map(|line| line.strip_prefix("dropped events:")?.trim().parse().ok());
+    count.unwrap_or(0)
 }
 
 /// The path of [`ROOT`].

@@ -34,7 +34,7 @@ object! {
         "rate" rate: Option<Speed>, optional "as much as the link has"
             = "The speed that its frames have at most: a [shaper](#shaped-classes) spreads them. Below the speed of each interface, and not for the class of a flow or a slot.";
         "queues" queues: u32 [Kind::Integer { least: 1, most: Network::MAX_QUEUES as i64 }], or "1" { 1 }
-            = "Number of transmit queues for its frames on each interface, so that several CPUs can send at once. Several ones do not keep the order of frames: not for the class of a flow or a slot, and not with `rate`.";
+            = "Number of transmit queues for its frames on each interface, so that several CPUs can send at once, except through gates in software. Several ones do not keep the order of frames: not for the class of a flow or a slot, and not with `rate`.";
     }
 }
 

@@ -140,6 +140,7 @@ impl Gates {
     /// Sends the gate lists of another plan with the same interfaces. They take effect at an instant on the clock of the
     /// table.
     pub fn change(&self, plan: &Plan, backend: Backend, at_ns: i64) -> Result<Coming, NodeError> {
+        check_speeds(plan)?;
         let wanted = ported(plan, clock_of(plan, backend), &net::link_of);
         let port = |(port, new): (&Port, Ported)| {
             let target = Target { wanted: new.wanted, ..port.target.clone() };
@@ -251,7 +252,8 @@ pub fn commands(plan: &Plan, backend: Backend) -> Result<Vec<String>, NodeError>
     if system.network.as_ref().is_none_or(|network| network.interfaces.is_empty()) {
         return Ok(commands);
     }
-    check_speeds(plan)?;
+    // The commands may be for later.
+    commands.extend(check_speeds(plan).err().map(|error| format!("# {error}")));
     let host = open(None)?;
     let each = system.network.iter().flat_map(|network| &network.interfaces);
     for (port, interface) in ported(plan, clock_of(plan, backend), &net::link_of).into_iter().zip(each) {
@@ -276,10 +278,11 @@ pub fn commands(plan: &Plan, backend: Backend) -> Result<Vec<String>, NodeError>
     Ok(commands)
 }
 
-/// Refuses gates on a device of the host that is slower than its description.
+/// Refuses gates and shapers on a device of the host that is slower than its description.
 fn check_speeds(plan: &Plan) -> Result<(), NodeError> {
-    let each = plan.system.network.iter().flat_map(|network| &network.interfaces);
-    for interface in each.filter(|interface| interface.gates.is_some()) {
+    let Some(network) = &plan.system.network else { return Ok(()) };
+    let is_shaped = network.classes.iter().any(|class| class.rate.is_some());
+    for interface in network.interfaces.iter().filter(|interface| interface.gates.is_some() || is_shaped) {
         if let InterfaceEnd::Device(device) = &interface.end {
             net::link_of(device).check(device, interface.link_speed()).map_err(HostFailure::from)?;
         }

@@ -20,6 +20,9 @@ const DEFAULT_LEAD: Duration = Duration::from_micros(60);
 const OVERHEAD: i32 = 4 + 8 + 12;
 /// The time for which a shaper keeps its credit while gates or more important tasks keep its frames, in ms.
 const UNSERVED_MS: i64 = 1;
+/// The longest segment of TCP that the kernel has not cut into frames yet (GSO), in bytes. The shaper forgets what a
+/// frame costs beyond its lowest credit.
+const SEGMENT: i64 = 512 << 10;
 /// The bytes of a frame on the wire beyond its payload: the header, the tag of a VLAN, and the overhead.
 const FRAME: i64 = 14 + 4 + OVERHEAD as i64;
 /// An interval that is shorter may be over before software without a gate thread in a window has opened its gate.
@@ -216,12 +219,12 @@ fn shaper(network: &Network, class: &str, rate: Speed, speed: Speed) -> Cbs {
     let share = |bytes: i64, slope: i64| (bytes * slope + speed - 1) / speed;
     // Kilobits in a second are bits in a millisecond.
     let unserved = rate * UNSERVED_MS / 8;
-    // A speed is at most 400 Gb/s, and a frame 64 KiB.
+    // A speed is at most 400 Gb/s, a frame 64 KiB, and a class one of 16.
     Cbs {
         idle_slope: rate as i32,
         send_slope: (rate - speed) as i32,
         high_credit: (share(others, rate) + unserved) as i32,
-        low_credit: -share(longest(class), speed - rate) as i32,
+        low_credit: -share(longest(class).max(SEGMENT), speed - rate) as i32,
         offload: false,
     }
 }
@@ -368,6 +371,7 @@ network:
         let system = System::parse(&text, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
         let plan = Plan { system, ..planned() };
         let all = ported(&plan, GateClock::Monotonic, &|_| LinkFacts {
+            exists: true,
             mtu: 1500,
             speed: Some(Speed::from_bits(1_000_000_000)),
         });
@@ -376,7 +380,8 @@ network:
         };
         // Frames of 400 and 1500 bytes and twice 1500 bytes, with 42 bytes around each.
         let others = 442 + 2 * 1542;
-        let credits = |speed: i64| (others * 40_000 / speed + 1 + 5000, -(1542 * (speed - 40_000) / speed + 1));
+        let credits =
+            |speed: i64| (others * 40_000 / speed + 1 + 5000, -((524_288 * (speed - 40_000) + speed - 1) / speed));
         for (number, speed) in [(0, 10_000_000), (2, 1_000_000)] {
             let tree = all[number].wanted.tree.as_ref().unwrap();
             let (Root::Taprio { taprio: Taprio { mapping, .. }, .. } | Root::Mqprio(mapping)) = &tree.root else {
@@ -403,7 +408,7 @@ network:
     fn an_interface_is_a_device_with_gates_and_classes() {
         let all = ported(&planned(), GateClock::Monotonic, &|device| {
             if device == "eth9" {
-                LinkFacts { mtu: 9000, speed: Some(Speed::from_bits(1_000_000_000)) }
+                LinkFacts { exists: true, mtu: 9000, speed: Some(Speed::from_bits(1_000_000_000)) }
             } else {
                 panic!("{device}")
             }

@@ -12,6 +12,9 @@ use crate::request::{Mechanism, Request, Times};
 use crate::start::give;
 use crate::{prepare_now, Plan, Prepared};
 
+/// How long a change is tried. Meanwhile, no event is read.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 /// A reservation that exists.
 pub enum Hold<'a> {
     Thread(Tid),
@@ -28,7 +31,7 @@ impl Hold<'_> {
                 let Prepared { facts, plan, .. } = prepare_now(&request, Own::Thread(*thread))?;
                 let Plan::Deadline { attr, pin } = plan else { unreachable!("the request names the mechanism") };
                 let affinity = pin.as_ref().unwrap_or(&facts.affinity);
-                refusal::reserve(*thread, &attr, affinity, &facts)
+                refusal::reserve_within(PATIENCE, *thread, &attr, affinity, &facts)
             }
             Hold::Group { group, budget } => {
                 // Its threads stay on the CPUs that they have.

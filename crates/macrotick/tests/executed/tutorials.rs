@@ -16,7 +16,11 @@ fn tutorial(path: &'static str) -> Page {
 #[test]
 #[ignore = "needs the lab"]
 fn the_first_timetable_is_as_its_page_says() {
-    tutorial("tutorials/first-timetable").execute(4);
+    let drifts = "where in its window a job with an overrun ends depends on the build";
+    tutorial("tutorials/first-timetable")
+        .depends("macrotick run overrun.yaml --lab --backend kernel", drifts)
+        .depends("macrotick compare build/run/overrun-fifo", drifts)
+        .execute(4);
 }
 
 #[test]
