@@ -341,8 +341,9 @@ fn a_thread_that_was_preempted_inside_the_kernel_gets_its_reservation() {
         reserved=0
         for one in 0 1 2 3 4 5 6 7 8 9; do for two in 0 1 2 3 4 5 6 7 8 9; do
             macrotick reserve --runtime 1ms --period 100ms --pid $writer > /tmp/said 2>&1 & command=$!
-            until [ -s /tmp/said ]; do sleep 0.01; done
-            kill -TERM $command; wait $command && reserved=$((reserved + 1)) || cat /tmp/said; rm /tmp/said
+            until chrt -p $writer | grep -q DEADLINE || grep -q error /tmp/said; do sleep 0.01; done
+            kill -TERM $command; wait $command
+            grep error /tmp/said || reserved=$((reserved + 1)); rm /tmp/said
         done; done
         echo "reserved: $reserved""#,
     );

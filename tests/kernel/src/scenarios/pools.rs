@@ -570,7 +570,7 @@ fn dies_outside() -> Check {
     let hog = hog_above_all()?;
     let epoch = stage.start()?;
     let mut ends = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..10 {
         hog.signal(libc::SIGSTOP);
         let child = stage.watcher(0, SchedAttr::other())?;
         hog.signal(libc::SIGCONT);
