@@ -8,8 +8,8 @@
 //! Hardware addresses are fixed, and every namespace knows all of them. Therefore no datagram of a task waits for
 //! address resolution, and the kernel itself sends none.
 //!
-//! If the system's `network` names one end of a veth, both ends have the transmit queues of all traffic classes. The kernel
-//! lets both use as many as the host's end has.
+//! If the system's `network` names one end of a veth, both ends have the transmit queues of all traffic classes. The
+//! kernel lets both use as many as the host's end has.
 
 use std::fs::File;
 use std::io::{self, Write};

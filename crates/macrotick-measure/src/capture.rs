@@ -5,10 +5,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
 
 use macrotick_host::sys;
-use macrotick_host::trace::{self, Field, Instance, Point, PAGE};
+use macrotick_host::trace::{self, Field, Instance, Point};
 use macrotick_host::HostFailure;
 
 use crate::error::MeasureError;
@@ -99,19 +98,10 @@ impl Capture {
     /// Returns what happened until now, in order.
     pub fn read(&mut self) -> Result<Vec<News>, MeasureError> {
         let until = sys::now().as_nanos();
-        let mut page = vec![0; PAGE];
+        let (points, held) = (&self.points, &mut self.held);
         for buffer in &mut self.buffers {
-            loop {
-                let length = match buffer.read(&mut page) {
-                    Ok(0) => break,
-                    Ok(length) => length,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                    Err(error) => return Err(HostFailure::system("read events of the scheduler")(error).into()),
-                };
-                let (points, held) = (&self.points, &mut self.held);
-                trace::events(&page[..length], |at, event| held.extend(points.parse(event).map(|told| (at, told))));
-            }
+            let read = trace::drain(buffer, |at, event| held.extend(points.parse(event).map(|told| (at, told))));
+            read.map_err(HostFailure::system("read events of the scheduler"))?;
         }
         self.held.sort_by_key(|&(at, _)| at);
         let ready = self.held.partition_point(|&(at, _)| at <= until);

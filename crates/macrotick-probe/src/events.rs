@@ -1,8 +1,6 @@
 //! The kernel's events during a run, from an own instance of tracefs.
 
-use std::io::{ErrorKind, Read};
-
-use macrotick_host::trace::{self, Field, Instance, Point, PAGE};
+use macrotick_host::trace::{self, Field, Instance, Point};
 use macrotick_host::{sys, HostFailure};
 
 use crate::trace::{Event, EVENTS, POINTS};
@@ -80,19 +78,12 @@ impl Recording {
     /// events end where the first CPU had no room. `on_grid` converts from `CLOCK_MONOTONIC` in ns.
     pub fn end(self, on_grid: impl Fn(i64) -> i64) -> Result<(Vec<Event>, u64), HostFailure> {
         self.instance.stop()?;
-        let (mut events, mut page, mut dropped, mut end) = (Vec::new(), vec![0; PAGE], 0, i64::MAX);
+        let (mut events, mut dropped, mut end) = (Vec::new(), 0, i64::MAX);
         for cpu in sys::online_cpus()? {
             let (before, here) = (events.len(), self.instance.dropped_on(cpu)?);
             let mut buffer = self.instance.open_raw(cpu)?;
-            loop {
-                match buffer.read(&mut page) {
-                    Ok(0) => break,
-                    Ok(length) => trace::events(&page[..length], |at, event| events.extend(self.parse(at, cpu, event))),
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) => return Err(HostFailure::system("read events of packets")(error)),
-                }
-            }
+            let read = trace::drain(&mut buffer, |at, event| events.extend(self.parse(at, cpu, event)));
+            read.map_err(HostFailure::system("read events of packets"))?;
             dropped += here;
             if here > 0 {
                 end = end.min(events[before..].last().map_or(0, |event: &Event| event.at));

@@ -94,10 +94,10 @@ pub fn run(options: &RunOptions, stop: &Arc<Stop>) -> Result<Finished, ProbeErro
         Policy::Task(_) => Pace::Jobs(&mut next_job),
         _ => Pace::Grid(first(port.now(), options), options.interval),
     };
-    let recording = recording.filter(|recording| told("no trace", recording.begin(), &mut remarks).is_some());
+    let recording = recording.filter(|recording| traced(recording.begin(), &mut remarks).is_some());
     let mut outcome = client::run(&mut *port, course, pace, run, &own, server)?;
     let span_ns = (begin, sys::time_of(libc::CLOCK_REALTIME).as_nanos());
-    let recorded = recording.and_then(|recording| told("no trace", recording.end(|at| port.on_grid(at)), &mut remarks));
+    let recorded = recording.and_then(|recording| traced(recording.end(|at| port.on_grid(at)), &mut remarks));
     if let Some((events, dropped)) = recorded {
         if dropped > 0 {
             remarks
@@ -255,7 +255,7 @@ fn remark_on_stamps(socket: &SocketOptions, outcome: &Outcome, remarks: &mut Vec
 
 /// Prepares to record the kernel's events. A run without them goes on with a remark.
 fn record(remarks: &mut Vec<String>) -> Option<Recording> {
-    let recording = told("no trace", Recording::prepare(), remarks)?;
+    let recording = traced(Recording::prepare(), remarks)?;
     let missing = recording.missing();
     if !missing.is_empty() {
         remarks.push(format!("this kernel has no events of {}", missing.join(", ")));
@@ -263,9 +263,9 @@ fn record(remarks: &mut Vec<String>) -> Option<Recording> {
     Some(recording)
 }
 
-/// Returns the value; a failure becomes a remark.
-fn told<T>(what: &str, result: Result<T, HostFailure>, remarks: &mut Vec<String>) -> Option<T> {
-    result.map_err(|failure| remarks.push(format!("{what}: {failure}"))).ok()
+/// Returns the result of a step of the trace; a failure becomes a remark.
+fn traced<T>(result: Result<T, HostFailure>, remarks: &mut Vec<String>) -> Option<T> {
+    result.map_err(|failure| remarks.push(format!("no trace: {failure}"))).ok()
 }
 
 fn sysinfo() -> SysInfo {

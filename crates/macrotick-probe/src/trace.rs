@@ -112,9 +112,14 @@ struct State {
     read: HashMap<Tid, u64>,
 }
 
-/// Follows the packets of a client's thread through the events, which are in order. A packet
-/// can pass a point several times, such as at a bridge. Of the points up to the driver the first time counts, and of the
-/// others the last time.
+/// Returns when the client called send for a packet.
+fn sent(samples: &[Sample], index: usize) -> Option<i64> {
+    let sample = samples.get(index)?;
+    Some(sample.nominal + sample.sent.ns()?)
+}
+
+/// Follows the packets of a client's thread through the events, which are in order. A packet can pass a point several
+/// times, such as at a bridge. Of the points up to the driver the first time counts, and of the others the last time.
 pub fn follow(events: &[Event], client: Tid, samples: &[Sample]) -> Vec<Passed> {
     let mut state = State::default();
     let mut next = 0;
@@ -124,7 +129,7 @@ pub fn follow(events: &[Event], client: Tid, samples: &[Sample]) -> Vec<Passed> 
         .filter_map(|(index, sample)| Some((sample.nominal + sample.received.ns()?, index as u64)))
         .collect();
     answers.sort_unstable();
-    let sent = |index: usize| samples.get(index).and_then(|sample| Some(sample.nominal + sample.sent.ns()?));
+    let sent = |index| sent(samples, index);
     for event in events {
         let Event { at, cpu, kind, thread, object } = *event;
         match kind {
@@ -219,7 +224,7 @@ impl State {
         };
         let Some(packet) = packet.or_else(|| (thread == client).then(answered).flatten()) else { return };
         // Before the packet was sent, they were for others.
-        let sent = samples.get(packet.0 as usize).and_then(|sample| Some(sample.nominal + sample.sent.ns()?));
+        let sent = sent(samples, packet.0 as usize);
         for point in [INTERRUPT, SOFTIRQ] {
             way[point] = way[point].filter(|at| sent.is_none_or(|sent| sent <= *at));
         }

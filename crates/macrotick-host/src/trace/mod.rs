@@ -16,10 +16,8 @@ use crate::sys::Tid;
 use crate::{file, proc};
 
 pub use layout::{Field, Point};
-pub use ring::events;
+pub use ring::drain;
 
-/// The longest page of a ring buffer, in bytes.
-pub const PAGE: usize = 1 << 16;
 /// The mount point of tracefs.
 pub const ROOT: &str = "/sys/kernel/tracing";
 const INSTANCE: &str = "instances/macrotick";

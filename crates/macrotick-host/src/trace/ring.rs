@@ -4,6 +4,10 @@
 //! A page has a time stamp, the length of its data, and events. An event begins with a word: five bits for its kind or
 //! length, and 27 bits for the time since the event before.
 
+use std::io::{self, ErrorKind, Read};
+
+/// The longest page, in bytes.
+const PAGE: usize = 1 << 16;
 /// The bytes before the data: the time stamp, and the length in the lower bits of the second word.
 const HEAD: usize = 16;
 const LENGTH: u64 = 0x3fff_ffff;
@@ -15,8 +19,23 @@ const TIME_STAMP: u32 = 31;
 const TIME_BITS: u32 = 27;
 const ABSOLUTE: u64 = (1 << 59) - 1;
 
+/// Reads all pages that a ring buffer has now ([`Instance::open_raw`](super::Instance::open_raw)). Calls a function with
+/// the time in nanoseconds and the data of each event.
+pub fn drain(buffer: &mut impl Read, mut found: impl FnMut(i64, &[u8])) -> io::Result<()> {
+    let mut page = vec![0; PAGE];
+    loop {
+        match buffer.read(&mut page) {
+            Ok(0) => return Ok(()),
+            Ok(length) => events(&page[..length], &mut found),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Calls a function with the time in nanoseconds and the data of each event of a page.
-pub fn events(page: &[u8], mut found: impl FnMut(i64, &[u8])) {
+fn events(page: &[u8], mut found: impl FnMut(i64, &[u8])) {
     let word = |at: usize| Some(u32::from_ne_bytes(page.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| Some(u64::from_ne_bytes(page.get(at..at + 8)?.try_into().ok()?));
     let (Some(mut now), Some(length)) = (long(0), long(8)) else { return };
