@@ -30,6 +30,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("scx_table_starts_and_stops", table_starts_and_stops),
     Scenario::new("scx_children_run", children_run),
     Scenario::new("scx_cpu_goes_off_line", cpu_goes_off_line).on(2),
+    Scenario::new("scx_policies_change_during_loads", policies_change_during_loads).within(60_000),
     Scenario::new("scx_storm", || storm(if is_slow() { 30 } else { 60 })).within(60_000),
     Scenario::new("full_scx_windows_beside_a_crowd", || windows(0, 150)).punctual().within(120_000),
     Scenario::new("full_scx_storm", || storm(2000)).within(1_200_000),
@@ -373,6 +374,29 @@ fn cpu_goes_off_line() -> Check {
     }
     // The most important thread ends first: the others have no budget left to end with before.
     children.iter().rev().try_for_each(|child| child.kill(10 * SECOND))
+}
+
+/// Checks that threads may change between Linux's own policies while a scheduler is loaded, without a group or a
+/// table. They preempt the thread that loads it, at any of its steps. The kernel must not warn.
+fn policies_change_during_loads() -> Check {
+    let change = |own: u64| {
+        let mut random = Random::new(random::variation() + own);
+        loop {
+            for attr in [SchedAttr::fifo(60), SchedAttr::other()] {
+                if let Err(errno) = sys::set_sched(0, attr) {
+                    return errno;
+                }
+            }
+            if random.below(8) == 0 {
+                sys::sleep(unit_ns());
+            }
+        }
+    };
+    let children: Vec<Child> = (0..u64::from(sys::nr_cpus())).map(|own| process::fork(|| change(own))).collect();
+    for _ in 0..if is_slow() { 30 } else { 100 } {
+        drop(Scheduler::load(Kind::Plain)?);
+    }
+    children.iter().try_for_each(|child| child.kill(10 * SECOND))
 }
 
 /// Lives as a thread of groups in a storm: it moves, changes its policy, sleeps, lends, forks and ends.
