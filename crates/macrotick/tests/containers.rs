@@ -1,5 +1,8 @@
 //! The distribution's container engines, in the lab's image with engines.
 
+mod frames;
+
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
 
@@ -456,6 +459,62 @@ fn full_a_container_is_a_pool() {
     assert!(group.starts_with("/machine.slice/libpod-"), "{group}");
     let used: u64 = used.parse().unwrap();
     assert!((190_000..=215_000).contains(&used), "{used} us in a second");
+}
+
+/// Frames of a container that has slots by its annotation leave in them, with every engine. A container without the
+/// annotation sends at any time outside, in the same network. Meanwhile no other container gets the slots.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_frames_of_a_container_of_every_engine_leave_in_its_slots() {
+    let script = r#"printf '%s\n' 'system: s' 'cpus: [0]' 'groups: [{name: vendor, criticality: 2, budget: 500us}]' \
+            'network:' '  classes: [{name: vendor, priority: 6}, {name: rest}]' '  interfaces:' \
+            '    - {name: wire, device: wire, speed: 100Mb/s, gates: planned}' '  slots:' \
+            '    - {group: vendor, period: 10ms, length: 2ms, offset: 4ms}' > /tmp/s.yaml
+        ip link add bridge up type bridge; ip link set lo up; ip netns add far; ip netns add near
+        ip link add wire numtxqueues 2 numrxqueues 2 type veth peer name eth0 netns far
+        ip link add end type veth peer name eth0 netns near
+        for one in wire end; do ip link set $one master bridge up; done
+        for one in "far 1" "near 2"; do set -- $one
+            ip -netns $1 addr add 10.9.0.$2/24 dev eth0; ip -netns $1 link set eth0 up; done
+        systemd-run --quiet --service-type=notify --unit deployed macrotick apply /tmp/s.yaml || exit 1
+        epoch=$(tc qdisc show dev wire | sed -n 's/.*base-time \([0-9]*\) .*/\1/p'); echo "phase $((epoch % 10000000))"
+        cp --parents /usr/bin/bash $(ldd /usr/bin/bash | grep -o '/[^ ]*') /srv/busybox
+        sends="exec /usr/bin/bash -c 'while :; do echo x; usleep 7300; done > /dev/udp/10.9.0.1/5000'"
+        seen() { ip netns exec far timeout 2 FRAMES eth0 5000 10000000 | tail -n 1; }
+        filters() { tc filter show dev end ingress | grep -c skbedit; }
+        network=near
+        for engine in $engines; do
+            echo "engine $engine"
+            start $engine one "macrotick.budget=500us macrotick.slot=vendor" "$sends" > /dev/null; filters; seen
+            start crun two "macrotick.budget=100us macrotick.slot=vendor" "$sends" 2>&1 | grep -o 'no two containers.*'
+            remove $engine one > /dev/null; filters
+            start $engine one "macrotick.budget=500us" "$sends" > /dev/null; filters; seen
+            remove $engine one > /dev/null
+        done"#;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slots-of-engines");
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = frames::compile(&folder).display().to_string();
+    let script = behind_engines(&script.replace("FRAMES", &program));
+    let files = ["/usr/sbin/ip", "/usr/sbin/tc", &program].map(|file| ["--file", file]).concat();
+    let options = [&["--flavor", "engines"][..], &files].concat();
+    let (output, errors) = texts(&command(&options, "/bin/bash", &script).output().unwrap());
+    let mut parts = output.split("engine ");
+    let phase = parts.next().and_then(|part| part.trim().strip_prefix("phase ")).map(str::parse::<i64>);
+    let Some(Ok(phase)) = phase else { panic!("{output}{errors}") };
+    let after = |at: i64| (at - phase).rem_euclid(10_000_000);
+    let mut engines = Vec::new();
+    for part in parts {
+        let lines: Vec<&str> = part.lines().collect();
+        let [engine, "1", inside, "no two containers share slots", "0", "0", outside] = lines[..] else {
+            panic!("{output}{errors}")
+        };
+        let (count, first, last) = frames::frames(inside);
+        assert!(count >= 128 && after(first) >= 4_000_000 && after(last) < 6_001_500, "{engine}: {inside}, {phase}");
+        let (count, first, last) = frames::frames(outside);
+        assert!(count >= 128 && last - first > 9_000_000, "{engine}: {outside}");
+        engines.push(engine);
+    }
+    assert_eq!(engines, NAMES, "{errors}");
 }
 
 /// After any of its processes was killed and the container was removed, its whole budget is free again.

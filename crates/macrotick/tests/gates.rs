@@ -1,9 +1,13 @@
 //! Plans with gates: commands of a dry run, and runs and deployments in the lab.
 
+mod frames;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use macrotick_model::{Duration, GateTier, Observation};
+
+use frames::{compile, frames};
 
 const EXAMPLE: &str = "examples/two-containers-and-a-gate.yaml";
 /// The cycle of the example.
@@ -27,24 +31,6 @@ fn macrotick(arguments: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Compiles the program that prints when frames arrive at a device.
-fn compile(folder: &Path) -> PathBuf {
-    let program = folder.join("frames");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gates/frames.c");
-    let status = Command::new("cc").args(["-O2", "-static", "-o"]).args([&program, &source]).status().unwrap();
-    assert!(status.success(), "{} does not compile", source.display());
-    program
-}
-
-/// Returns the number of frames, and the first and the last instant of the cycle, from the last line of the program.
-fn frames(output: &str) -> (u64, i64, i64) {
-    let line =
-        output.lines().rfind(|line| line.starts_with("frames ")).unwrap_or_else(|| panic!("no line in {output:?}"));
-    let words: Vec<&str> = line.split(' ').collect();
-    let ["frames", count, "from", least, "to", most] = words[..] else { panic!("{line}") };
-    (count.parse().unwrap(), least.parse().unwrap(), most.parse().unwrap())
 }
 
 #[test]

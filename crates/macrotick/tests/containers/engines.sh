@@ -6,10 +6,14 @@ macrotick hook install > /dev/null
 mkdir /tmp/bundle && cd /tmp/bundle && runc spec
 sed -i 's,"path": "rootfs","path": "/srv/busybox",; s,"terminal": true,"terminal": false,; s,"readonly": true,"readonly": false,' config.json && mv config.json plain.json
 
+# The network namespace of containers that start from now on. Empty: each has its own, without an interface.
+network=
+
 # configure ANNOTATIONS PROGRAM: writes the OCI configuration of a container that runs a shell's PROGRAM.
 configure() {
     local options=(); for one in $1; do options+=(--annotation "$one"); done
-    sed "s,^\([[:space:]]*\)\"sh\"\$,\1\"sh\"\, \"-c\"\, \"$2\"," plain.json | macrotick hook add "${options[@]}" > config.json
+    sed "s,\"type\": \"network\",&${network:+\, \"path\": \"/run/netns/$network\"},
+        s,^\([[:space:]]*\)\"sh\"\$,\1\"sh\"\, \"-c\"\, \"$2\"," plain.json | macrotick hook add "${options[@]}" > config.json
 }
 
 # share: adds the host's programs and libraries, read-only, to an OCI configuration.
@@ -22,7 +26,7 @@ share() {
 
 # start ENGINE NAME ANNOTATIONS PROGRAM
 start() {
-    local options=(--network none); for one in $3; do options+=(--annotation "$one"); done
+    local options=(--network "${network:+ns:/run/netns/}${network:-none}"); for one in $3; do options+=(--annotation "$one"); done
     configure "$3" "$4"
     case $1 in
         runc) runc --systemd-cgroup run --detach "$2" < /dev/null ;;
