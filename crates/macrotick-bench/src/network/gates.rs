@@ -17,10 +17,8 @@ use crate::kit::scale::Scale;
 
 /// The frames of a run with exact gates on the idle guest, which skips the time between them.
 const IDLE_FRAMES: u64 = 1_000_000;
-/// The frames of a run with exact gates beside hogs.
+/// The same beside a load.
 const FRAMES: u64 = 60_000;
-/// The same beside a flood, where a virtual second takes several seconds of wall time.
-const FLOODED_FRAMES: u64 = 10_000;
 /// The frames of a run with the other gates, which vary far more.
 const OTHER_FRAMES: u64 = 6000;
 const QUICK_FRAMES: u64 = 300;
@@ -121,11 +119,6 @@ impl Load {
         Load::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| format!("no load `{name}`"))
     }
 
-    /// Whether a flood of pings is beside the frames.
-    fn has_flood(self) -> bool {
-        matches!(self, Load::Flood | Load::FloodThrough | Load::Both)
-    }
-
     /// Whether four processes compute beside the frames.
     pub fn has_hogs(self) -> bool {
         matches!(self, Load::Hogs | Load::Both)
@@ -208,7 +201,6 @@ pub struct Gates {
 fn frames(column: Column, load: Load, scale: Scale) -> u64 {
     let full = match column {
         Column::Exact if load == Load::Idle => IDLE_FRAMES,
-        Column::Exact if load.has_flood() => FLOODED_FRAMES,
         Column::Exact => FRAMES,
         Column::Stock | Column::Ksoftirqd => OTHER_FRAMES,
     };
