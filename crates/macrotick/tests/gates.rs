@@ -91,6 +91,72 @@ fn frames_leave_in_their_gates() {
     assert_eq!((missed, &observation.remarks), (vec![0, 0], &Vec::new()));
 }
 
+/// Each of two interfaces has its gate thread on another CPU. Messages go both ways, and leave in the gates of their
+/// sender's interface, beside a flood from one side.
+#[test]
+#[ignore = "needs the lab"]
+fn gate_threads_of_two_cpus_open_their_gates() {
+    let folder = folder("two-cpus");
+    let program = compile(&folder);
+    let program = program.to_str().unwrap();
+    let description = format!(
+        "system: s\nmacrotick: 1us\ncpus: [0, 1]
+namespaces: [{{name: left, address: 10.0.0.1/24}}, {{name: right, address: 10.0.0.2/24}}]
+tasks:
+  - {{name: ask, period: 1ms, wcet: 200us, cpu: 0, namespace: left, run: {{udp-send: {{spin: 80us, to: \"10.0.0.2:5000\"}}}}}}
+  - {{name: hear, period: 1ms, wcet: 200us, cpu: 0, namespace: left, run: {{udp-receive: {{spin: 80us, at: \"10.0.0.1:5001\"}}}}}}
+  - {{name: answer, period: 1ms, wcet: 200us, cpu: 1, namespace: right, run: {{udp-send: {{spin: 80us, to: \"10.0.0.1:5001\"}}}}}}
+  - {{name: read, period: 1ms, wcet: 200us, cpu: 1, namespace: right, run: {{udp-receive: {{spin: 80us, at: \"10.0.0.2:5000\"}}}}}}
+network:
+  classes: [{{name: control, priority: 6}}, {{name: rest}}]
+  interfaces:
+    - {{name: left, namespace: left, speed: 1Gb/s, gates: planned, lead: 100us}}
+    - {{name: right, namespace: right, speed: 1Gb/s, gates: planned, lead: 100us}}
+  flows:
+    - {{name: question, from: ask, to: read, size: 64B, class: control, deadline: 700us}}
+    - {{name: reply, from: answer, to: hear, size: 64B, class: control, deadline: 700us}}
+load:
+  - {{name: of-left, program: [{program}, mtick-0, \"5000\", \"1000000\"], fifo: 50}}
+  - {{name: of-right, program: [{program}, mtick-1, \"5001\", \"1000000\"], fifo: 50}}
+  - {{name: flood, ping-flood: {{to: 10.0.0.2, bytes: 1400}}, namespace: left, fifo: 40}}
+"
+    );
+    let file = folder.join("system.yaml");
+    std::fs::write(&file, description).unwrap();
+    let file = file.to_str().unwrap();
+    let told = script_on(
+        "2",
+        &[program, file],
+        &format!(
+            "{program} lo 5000 1000000 & sleep 0.1
+            macrotick plan {file} --output /tmp/plan.json > /tmp/timeline
+            macrotick observe /tmp/plan.json --output /tmp/observation.json --duration 500ms && cat /tmp/observation.json"
+        ),
+    );
+    let line = told.lines().find(|line| line.starts_with("{\"version\"")).unwrap_or_else(|| panic!("{told}"));
+    let observation = Observation::from_json(line, "the observation").unwrap();
+    // The instructions of both CPUs count in the lab's time, so a CPU can stand still between a gate and the time stamp.
+    let pause = Duration::from_micros(20);
+    for (cpu, side) in ["left", "right"].into_iter().enumerate() {
+        let gates = observation.gates.iter().find(|gates| gates.interface == side).expect("gates");
+        assert_eq!((gates.tier, gates.lead), (GateTier::Exact, Some(Duration::from_micros(100))));
+        let name = format!("gate-{side}");
+        let table = observation.plan.tables.iter().find(|table| table.cpu as usize == cpu).expect("a table");
+        assert!(table.windows.iter().any(|window| window.task == name), "{name} has no window on CPU {cpu}");
+        let pool = observation.pools.iter().find(|pool| pool.name == name).expect("the pool of the thread");
+        let output = observation.output.iter().find(|output| output.name == format!("of-{side}")).expect("an output");
+        let (count, least, most) = frames(&output.text);
+        let list = observation.plan.gates.iter().find(|list| list.interface == side).expect("a list");
+        let gate = list.entries.iter().position(|entry| entry.open == ["control"]).expect("a gate");
+        let opens: Duration = list.entries[..gate].iter().map(|entry| entry.length).sum();
+        let latest = opens + list.entries[gate].length + pause;
+        assert!(count >= 384, "{side}: {count} frames");
+        assert!(opens.as_nanos() <= least && most <= latest.as_nanos(), "{side}, {opens} .. {latest}: {}", output.text);
+        assert!(pool.threads == 1 && pool.runtime_ns >= count * 20_000, "{pool:?}");
+    }
+    assert_eq!(observation.remarks, Vec::<String>::new());
+}
+
 /// Everything on the host that a deployment with gates could leave.
 const HOST: &str = "host() {
     /sbin/ip -details link show; /sbin/ip netns list; /sbin/tc qdisc show
@@ -101,10 +167,15 @@ const HOST: &str = "host() {
 
 /// Runs a script in the lab, with files of the host.
 fn script(files: &[&str], text_of_script: &str) -> String {
+    script_on("1", files, text_of_script)
+}
+
+/// Does the same with some CPUs.
+fn script_on(cpus: &str, files: &[&str], text_of_script: &str) -> String {
     let script = format!("{HOST}{text_of_script}");
     let files = files.iter().flat_map(|file| ["--file", file]);
     let arguments: Vec<&str> =
-        ["lab", "exec"].into_iter().chain(files).chain(["--", "/bin/sh", "-c", &script]).collect();
+        ["lab", "exec", "--smp", cpus].into_iter().chain(files).chain(["--", "/bin/sh", "-c", &script]).collect();
     let result = macrotick(&arguments);
     format!("{:?}\n{}{}", result.status.code(), text(&result.stdout), text(&result.stderr))
 }
