@@ -113,8 +113,8 @@ network:
     - {{name: left, namespace: left, speed: 1Gb/s, gates: planned, lead: 100us}}
     - {{name: right, namespace: right, speed: 1Gb/s, gates: planned, lead: 100us}}
   flows:
-    - {{name: question, from: ask, to: read, size: 64B, class: control, deadline: 700us}}
-    - {{name: reply, from: answer, to: hear, size: 64B, class: control, deadline: 700us}}
+    - {{name: question, from: ask, to: read, size: 64B, class: control, deadline: 300us}}
+    - {{name: reply, from: answer, to: hear, size: 64B, class: control, deadline: 300us}}
 load:
   - {{name: of-left, program: [{program}, mtick-0, \"5000\", \"1000000\"], fifo: 50}}
   - {{name: of-right, program: [{program}, mtick-1, \"5001\", \"1000000\"], fifo: 50}}

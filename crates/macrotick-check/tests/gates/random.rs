@@ -83,6 +83,24 @@ fn the_gates_of_the_planner_keep_all_rules() {
     assert!(made > 100 && not > 2, "{made} made, {not} not");
 }
 
+/// A frame has to leave before the windows of other tasks, so these leave room for the thread that opens the gates.
+#[test]
+fn frames_with_short_deadlines_have_room_for_the_gate_thread() {
+    let (made, not) = judged(false, |text| {
+        let text = text.replace("10Mb/s", "1Gb/s").replace("100Mb/s", "1Gb/s").replace(", lead: 15us", "");
+        let lines = text.lines().map(|line| match line.split_once("deadline: ") {
+            Some((line, rest)) => {
+                let number: u64 = rest.trim_end_matches("us}").parse().unwrap();
+                format!("{line}deadline: {}us}}\n", 120 + (number - 3000) / 8)
+            }
+            None => line.replace("namespace: left, speed", "namespace: left, lead: 60us, speed") + "\n",
+        });
+        lines.collect()
+    });
+    // Without room, 60 have no place.
+    assert!(made > 180 && not > 2, "{made} made, {not} not");
+}
+
 /// Frames of several senders in one class can be in another order than planned, if a sender ends early.
 #[test]
 fn frames_of_one_class_keep_all_rules_in_every_order() {

@@ -215,6 +215,15 @@ impl GateError {
         Some(hint.into())
     }
 
+    /// Returns the flow that has no place.
+    pub(super) fn flow(&self) -> Option<&str> {
+        match self {
+            GateError::Late(late) => Some(&late.flow),
+            GateError::NoInterval { flow, .. } | GateError::Express { flow, .. } => Some(flow),
+            _ => None,
+        }
+    }
+
     /// Returns the receiver that would have to start later.
     pub(super) fn later(&self) -> Option<Later> {
         let GateError::Late(late) = self else { return None };

@@ -42,9 +42,15 @@ impl Limits {
         // A task that receives as well may need to leave the windows that it kept as a sender.
         self.senders.remove(&task.name);
         if let Some(sender) = windowed(&plan.system, &later.sender) {
-            self.senders.entry(sender.name.clone()).or_insert_with(|| within(plan, sender));
+            self.keep(plan, sender);
         }
         true
+    }
+
+    /// Keeps a sender to the windows that it has now. Returns the latest end of its windows, from the start of a period.
+    pub fn keep(&mut self, plan: &Plan, sender: &Task) -> Duration {
+        let within = self.senders.entry(sender.name.clone()).or_insert_with(|| within(plan, sender));
+        sender.offset.unwrap_or(Duration::ZERO) + within.end
     }
 
     /// Returns the system with these limits. Every window that fits there also fits the description.
@@ -82,6 +88,8 @@ impl Limits {
 pub(super) fn restore(planned: &mut System, system: &System) {
     for (task, original) in planned.tasks.iter_mut().zip(&system.tasks) {
         task.offset = original.offset;
+        (task.cpu, task.cpus) = (original.cpu, original.cpus.clone());
+        task.after.clone_from(&original.after);
         task.deadline = original.deadline;
         task.jitter = original.jitter;
     }

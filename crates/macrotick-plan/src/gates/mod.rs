@@ -24,6 +24,7 @@ mod limits;
 mod list;
 mod place;
 mod queues;
+mod rooms;
 mod slots;
 mod thread;
 
@@ -36,12 +37,14 @@ pub use error::{GateError, Late, LateFrame};
 
 use crate::error::PlanError;
 use limits::Limits;
+use rooms::Rooms;
 
 /// Makes a plan with gate lists. `solve` makes the plan of a system without them.
 ///
 /// A receiver must not start before its frame arrives. If it would, it is planned again with a later earliest start, as
-/// far as its deadline allows. The sender keeps its windows meanwhile (`limits.rs`). Windows that are given do not move:
-/// then `may_move` is false.
+/// far as its deadline allows. The sender keeps its windows meanwhile (`limits.rs`). If that is not enough, other windows
+/// leave room for the thread that opens the gate (`rooms.rs`). Windows that are given do not move: then `may_move` is
+/// false.
 pub(crate) fn with_gates(
     system: &System,
     may_move: bool,
@@ -50,27 +53,39 @@ pub(crate) fn with_gates(
     let bare = thread::without_added(system);
     let system = &bare;
     let Some(network) = &system.network else { return solve(system) };
-    let mut limits = Limits::default();
-    let mut refused: Option<GateError> = None;
-    // Each turn moves one receiver, so a few turns for each flow are enough; a search without an end is not possible.
-    for _ in 0..=4 * network.flows.len() {
-        let mut plan = match solve(&limits.apply(system)) {
-            Ok(plan) => plan,
-            // With the receivers moved, there is no table. The reason is the frame that made this necessary.
-            Err(error) => return Err(refused.map_or(error, PlanError::Gates)),
-        };
-        limits::restore(&mut plan.system, system);
-        let error = match synthesis(&mut plan, network) {
-            Ok(()) => return Ok(plan),
-            Err(error) => error,
-        };
-        let later = error.later().filter(|_| may_move);
-        if !later.is_some_and(|later| limits.put_off(&plan, &later)) {
-            return Err(PlanError::Gates(error));
+    let (mut limits, mut rooms) = (Limits::default(), Rooms::default());
+    let mut refused: Option<(Plan, GateError)> = None;
+    // Each turn moves one receiver or makes one room, so a few turns for each flow are enough. This ends every search.
+    for _ in 0..=5 * network.flows.len() {
+        match solve(&rooms.apply(limits.apply(system))) {
+            Ok(mut plan) => {
+                rooms.remove(&mut plan);
+                limits::restore(&mut plan.system, system);
+                let error = match synthesis(&mut plan, network) {
+                    Ok(()) => return Ok(plan),
+                    Err(error) if !may_move => return Err(PlanError::Gates(error)),
+                    Err(error) => error,
+                };
+                let is_put_off = error.later().is_some_and(|later| limits.put_off(&plan, &later));
+                let goes_on = is_put_off || rooms.add(&plan, &mut limits, &error);
+                // The reason to state is one with the windows that the tasks have for themselves.
+                if !rooms.are_all() {
+                    refused = Some((plan, error));
+                }
+                if goes_on {
+                    continue;
+                }
+            }
+            Err(error) if refused.is_none() => return Err(error),
+            // With the receivers moved, or with rooms, there is no table.
+            Err(_) => {}
         }
-        refused = Some(error);
+        if !refused.as_ref().is_some_and(|(plan, _)| rooms.add_all(plan)) {
+            break;
+        }
+        limits = Limits::default();
     }
-    Err(PlanError::Gates(refused.expect("every turn was refused")))
+    Err(PlanError::Gates(refused.expect("every turn was refused").1))
 }
 
 /// Adds the gate lists to a plan, and the windows of the threads that open the gates.

@@ -91,7 +91,7 @@ fn placed<'a>(
 ) -> Result<Placement<'a>, GateError> {
     let planned = || network.interfaces.iter().filter(|interface| interface.is_planned());
     let circle = |one: &'a Interface| (one.name.as_str(), Circle::new(plan.cycle, one.shortest_frame_time()));
-    let cpus = planned().map(|interface| (interface, cpu(plan, network, ways, interface)));
+    let cpus = planned().map(|interface| (interface, cpu(plan, network, ways, interface).0));
     let mut placement = Placement {
         network,
         circles: planned().map(circle).collect(),
@@ -145,7 +145,7 @@ fn by_slack<'p, 'a>(frames: Vec<Sent<'p, 'a>>) -> Vec<Sent<'p, 'a>> {
 }
 
 /// Returns the way of a flow, as interfaces of the network.
-fn way<'a>(plan: &Plan, network: &'a Network, flow: &Flow) -> Vec<&'a Interface> {
+pub(super) fn way<'a>(plan: &Plan, network: &'a Network, flow: &Flow) -> Vec<&'a Interface> {
     let names = plan.system.way(network, flow).into_iter().map(|interface| interface.name.clone());
     names.filter_map(|name| network.interface(&name)).collect()
 }
@@ -155,18 +155,28 @@ fn belongs(slot: &Slot, flow: &Flow) -> bool {
     (&slot.group, &slot.class) == (&flow.from, &flow.class)
 }
 
-/// Returns the CPU of the thread that opens the gates: that of the first sender with windows on the same host.
-fn cpu(plan: &Plan, network: &Network, ways: &[Vec<&Interface>], interface: &Interface) -> u32 {
+/// Returns the CPU of the thread that opens the gates: that of the first sender with windows on the same host. The thread
+/// follows this sender, which the second value names.
+pub(super) fn cpu(
+    plan: &Plan,
+    network: &Network,
+    ways: &[Vec<&Interface>],
+    interface: &Interface,
+) -> (u32, Option<String>) {
+    if let Some(cpu) = interface.cpu {
+        return (cpu, None);
+    }
     let crosses = |way: &[&Interface]| way.iter().any(|one| one.name == interface.name);
     let here = plan.system.cpus_on(plan.system.host_of_interface(interface));
     let flows = network.flows.iter().zip(ways).filter(|(_, way)| crosses(way));
     let of = |flow: &Flow| {
         let group = plan.system.groups.iter().find(|group| group.name == flow.from);
         let name = group.and_then(|group| group.pool_name()).unwrap_or_else(|| flow.from.clone());
-        plan.cpus(&name).first().filter(|cpu| here.contains(*cpu))
+        let cpu = plan.cpus(&name).first().filter(|cpu| here.contains(*cpu))?;
+        Some((cpu, Some(flow.from.clone())))
     };
-    let first = || here.first().expect("a host has a CPU");
-    interface.cpu.or_else(|| flows.filter_map(|(flow, _)| of(flow)).next()).unwrap_or_else(first)
+    let first = || (here.first().expect("a host has a CPU"), None);
+    flows.filter_map(|(flow, _)| of(flow)).next().unwrap_or_else(first)
 }
 
 impl<'a> Placement<'a> {

@@ -530,3 +530,50 @@ network:
                 and leads, but together they can have at most 1900us";
     assert_eq!(refused(&text("95us")), ("network.interfaces[0].lead".into(), told.into()));
 }
+
+/// Other tasks of the CPU come later than the thread where the frame has no time for them, and before it where it has.
+#[test]
+fn windows_leave_room_for_the_gate_thread() {
+    let text = |deadline: &str| {
+        format!(
+            "system: s
+cpus: [0, 1]
+tasks:
+  - {{name: ask, period: 1ms, wcet: 200us, cpu: 0, namespace: left}}
+  - {{name: hear, period: 1ms, wcet: 200us, cpu: 0, namespace: left}}
+  - {{name: answer, period: 1ms, wcet: 200us, cpu: 1, namespace: right}}
+  - {{name: read, period: 1ms, wcet: 200us, cpu: 1, namespace: right}}
+namespaces:
+  - {{name: left, address: 10.0.0.1/24}}
+  - {{name: right, address: 10.0.0.2/24}}
+network:
+  classes: [{{name: high, priority: 6}}, {{name: rest}}]
+  interfaces:
+    - {{name: left, namespace: left, speed: 1Gb/s, gates: planned, lead: 100us}}
+    - {{name: right, namespace: right, speed: 1Gb/s, gates: planned, lead: 100us}}
+  flows:
+    - {{name: question, from: ask, to: read, size: 64B, class: high, deadline: {deadline}}}
+    - {{name: reply, from: answer, to: hear, size: 64B, class: high, deadline: {deadline}}}
+"
+        )
+    };
+    let us = Duration::from_micros;
+    for deadline in [700, 300, 120] {
+        let plan = planned(&text(&format!("{deadline}us")));
+        assert_eq!((plan.system.tasks.len(), plan.system.problems()), (4, Vec::new()));
+        for (sender, receiver, interface) in [("ask", "read", "left"), ("answer", "hear", "right")] {
+            let list = plan.gates.iter().find(|list| list.interface == interface).expect("a list");
+            let gate = list.entries.iter().position(|entry| entry.open == ["high"]).expect("a gate");
+            let opens: Duration = list.entries[..gate].iter().map(|entry| entry.length).sum();
+            let closes = opens + list.entries[gate].length;
+            let (ready, starts) = (plan.jobs(sender)[0].deadline, plan.jobs(receiver)[0].nominal);
+            assert!(opens >= ready + us(100) && closes <= ready + us(deadline), "{deadline}: {ready}, {opens}");
+            assert!(closes <= starts || starts < ready, "{deadline}: {closes}, {starts}");
+        }
+    }
+    assert_eq!(refused(&text("101us")).0, "network.flows[0].deadline");
+    // Each of the two tasks sends to the other one. A room after one of them cannot be before both.
+    let two = text("120us").replace("from: ask, to: read", "from: ask, to: answer");
+    let plan = planned(&two.replace("from: answer, to: hear", "from: answer, to: ask"));
+    assert_eq!(plan.system.tasks.iter().map(|task| task.after.len()).sum::<usize>(), 0);
+}

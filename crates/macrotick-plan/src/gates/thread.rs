@@ -14,7 +14,7 @@ use crate::MIN_WINDOW;
 
 /// The time after the start of an interval in which the thread sends the frames that wait. In the lab, a frame takes at
 /// most 8 us from the gate to the stack of the receiver.
-const WORK: Duration = Duration::from_micros(10);
+pub(super) const WORK: Duration = Duration::from_micros(10);
 
 /// A part of the cycle that something else has.
 type Span = (Duration, Duration);
