@@ -376,25 +376,43 @@ fn cpu_goes_off_line() -> Check {
     children.iter().rev().try_for_each(|child| child.kill(10 * SECOND))
 }
 
-/// Checks that threads may change between Linux's own policies while a scheduler is loaded, without a group or a
-/// table. They preempt the thread that loads it, at any of its steps. The kernel must not warn.
+/// Checks that threads may change between Linux's own policies while a scheduler is loaded and removed, without a group
+/// or a table. They preempt the thread that does this, at any of its steps. The kernel must not warn, and each of them
+/// must go on. Their CPUs are otherwise idle, so nothing else would wake a CPU that has forgotten its thread.
 fn policies_change_during_loads() -> Check {
-    let change = |own: u64| {
-        let mut random = Random::new(random::variation() + own);
+    let cpus = sys::nr_cpus();
+    let board = Board::new(cpus as usize);
+    let change = |own: u32| {
+        if let Err(errno) = sys::set_affinity(0, &[own]) {
+            return errno;
+        }
+        let mut random = Random::new(random::variation() + u64::from(own));
         loop {
             for attr in [SchedAttr::fifo(60), SchedAttr::other()] {
                 if let Err(errno) = sys::set_sched(0, attr) {
                     return errno;
                 }
             }
+            board.add(own as usize, 1);
             if random.below(8) == 0 {
                 sys::sleep(unit_ns());
             }
         }
     };
-    let children: Vec<Child> = (0..u64::from(sys::nr_cpus())).map(|own| process::fork(|| change(own))).collect();
+    let children: Vec<Child> = (0..cpus).map(|own| process::fork(|| change(own))).collect();
+    sys::set_affinity(0, &[0]).explain("affinity")?;
     for _ in 0..if is_slow() { 30 } else { 100 } {
-        drop(Scheduler::load(Kind::Plain)?);
+        let scheduler = Scheduler::load(Kind::Plain)?;
+        for when in ["with", "after"] {
+            for own in 0..cpus as usize {
+                let before = board.get(own);
+                ensure!(sys::eventually(SECOND, || board.get(own) > before), "{when} a scheduler, CPU {own} stands");
+            }
+            if when == "with" {
+                scx::disable()?;
+            }
+        }
+        drop(scheduler);
     }
     children.iter().try_for_each(|child| child.kill(10 * SECOND))
 }
