@@ -477,18 +477,18 @@ fn full_frames_of_a_container_of_every_engine_leave_in_its_slots() {
         for one in "far 1" "near 2"; do set -- $one
             ip -netns $1 addr add 10.9.0.$2/24 dev eth0; ip -netns $1 link set eth0 up; done
         systemd-run --quiet --service-type=notify --unit deployed macrotick apply /tmp/s.yaml || exit 1
-        epoch=$(tc qdisc show dev wire | sed -n 's/.*base-time \([0-9]*\) .*/\1/p'); echo "phase $((epoch % 10000000))"
+        epoch=$(tc qdisc show dev wire | sed -n 's/.*base-time \([0-9]*\) .*/\1/p')
         cp --parents /usr/bin/bash $(ldd /usr/bin/bash | grep -o '/[^ ]*') /srv/busybox
         sends="exec /usr/bin/bash -c 'while :; do echo x; usleep 7300; done > /dev/udp/10.9.0.1/5000'"
-        seen() { ip netns exec far timeout 2 FRAMES eth0 5000 10000000 | tail -n 1; }
+        seen() { ip netns exec far timeout 2 FRAMES eth0 5000 10000000 $1 | tail -n 1; }
         filters() { tc filter show dev end ingress | grep -c skbedit; }
         network=near
         for engine in $engines; do
             echo "engine $engine"
-            start $engine one "macrotick.budget=500us macrotick.slot=vendor" "$sends" > /dev/null; filters; seen
+            start $engine one "macrotick.budget=500us macrotick.slot=vendor" "$sends" > /dev/null; filters; seen $epoch
             start crun two "macrotick.budget=100us macrotick.slot=vendor" "$sends" 2>&1 | grep -o 'no two containers.*'
             remove $engine one > /dev/null; filters
-            start $engine one "macrotick.budget=500us" "$sends" > /dev/null; filters; seen
+            start $engine one "macrotick.budget=500us" "$sends" > /dev/null; filters; seen $((epoch + 6000000))
             remove $engine one > /dev/null
         done"#;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slots-of-engines");
@@ -498,20 +498,17 @@ fn full_frames_of_a_container_of_every_engine_leave_in_its_slots() {
     let files = ["/usr/sbin/ip", "/usr/sbin/tc", &program].map(|file| ["--file", file]).concat();
     let options = [&["--flavor", "engines"][..], &files].concat();
     let (output, errors) = texts(&command(&options, "/bin/bash", &script).output().unwrap());
-    let mut parts = output.split("engine ");
-    let phase = parts.next().and_then(|part| part.trim().strip_prefix("phase ")).map(str::parse::<i64>);
-    let Some(Ok(phase)) = phase else { panic!("{output}{errors}") };
-    let after = |at: i64| (at - phase).rem_euclid(10_000_000);
     let mut engines = Vec::new();
-    for part in parts {
+    for part in output.split("engine ").skip(1) {
         let lines: Vec<&str> = part.lines().collect();
         let [engine, "1", inside, "no two containers share slots", "0", "0", outside] = lines[..] else {
             panic!("{output}{errors}")
         };
         let (count, first, last) = frames::frames(inside);
-        assert!(count >= 128 && after(first) >= 4_000_000 && after(last) < 6_001_500, "{engine}: {inside}, {phase}");
+        assert!(count >= 128 && first >= 4_000_000 && last < 6_001_500, "{engine}: {inside}");
+        // Counted from the end of a slot to the next one.
         let (count, first, last) = frames::frames(outside);
-        assert!(count >= 128 && last - first > 9_000_000, "{engine}: {outside}");
+        assert!(count >= 128 && last < 8_000_000 && last - first > 7_000_000, "{engine}: {outside}");
         engines.push(engine);
     }
     assert_eq!(engines, NAMES, "{errors}");

@@ -215,11 +215,11 @@ impl GateError {
         Some(hint.into())
     }
 
-    /// Returns the flow that has no place.
+    /// Returns the flow of a frame that has no place.
     pub(super) fn flow(&self) -> Option<&str> {
         match self {
             GateError::Late(late) => Some(&late.flow),
-            GateError::NoInterval { flow, .. } | GateError::Express { flow, .. } => Some(flow),
+            GateError::NoInterval { flow, .. } => Some(flow),
             _ => None,
         }
     }

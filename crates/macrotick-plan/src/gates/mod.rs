@@ -55,8 +55,9 @@ pub(crate) fn with_gates(
     let Some(network) = &system.network else { return solve(system) };
     let (mut limits, mut rooms) = (Limits::default(), Rooms::default());
     let mut refused: Option<(Plan, GateError)> = None;
-    // Each turn moves one receiver or makes one room, so a few turns for each flow are enough. This ends every search.
-    for _ in 0..=5 * network.flows.len() {
+    // Each turn moves one receiver or makes one room, so a few turns for each flow are enough. They begin again when all
+    // flows have rooms. This ends every search.
+    for _ in 0..=9 * network.flows.len() + 1 {
         match solve(&rooms.apply(limits.apply(system))) {
             Ok(mut plan) => {
                 rooms.remove(&mut plan);
@@ -66,10 +67,14 @@ pub(crate) fn with_gates(
                     Err(error) if !may_move => return Err(PlanError::Gates(error)),
                     Err(error) => error,
                 };
-                let is_put_off = error.later().is_some_and(|later| limits.put_off(&plan, &later));
-                let goes_on = is_put_off || rooms.add(&plan, &mut limits, &error);
-                // The reason to state is one with the windows that the tasks have for themselves.
-                if !rooms.are_all() {
+                let is_free = rooms.is_empty();
+                let put_off = error.later().filter(|later| limits.put_off(&plan, later));
+                if let Some(later) = &put_off {
+                    rooms.forget(&later.receiver);
+                }
+                let goes_on = put_off.is_some() || rooms.add(&plan, &mut limits, &error);
+                // The reason to state is one without rooms, which the user does not see.
+                if is_free || refused.is_none() {
                     refused = Some((plan, error));
                 }
                 if goes_on {
@@ -80,7 +85,7 @@ pub(crate) fn with_gates(
             // With the receivers moved, or with rooms, there is no table.
             Err(_) => {}
         }
-        if !refused.as_ref().is_some_and(|(plan, _)| rooms.add_all(plan)) {
+        if !refused.as_ref().is_some_and(|(plan, error)| rooms.add_all(plan, error)) {
             break;
         }
         limits = Limits::default();

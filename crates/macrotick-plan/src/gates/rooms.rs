@@ -6,22 +6,24 @@
 //! One flow gets a room at a time, and its sender keeps to its windows. If that does not help, all flows have rooms, and
 //! the windows of all tasks are placed again.
 
-use macrotick_model::{Chain, CpuSet, Duration, Flow, Network, Plan, System, Task};
+use macrotick_model::{Chain, CpuSet, Duration, Flow, Interface, Network, Plan, System, Task};
 
 use super::limits::Limits;
 use super::place::{cpu, way};
-use super::thread::WORK;
+use super::thread::{is_served, WORK};
 use super::GateError;
-use crate::demand::round_up;
+use crate::demand::{lead, round_up};
+use crate::LEAST_WINDOW;
 
 /// The start of the tasks' names. No name of a description begins with it.
 const PREFIX: char = '\u{2}';
 
-/// The room for the frames of a flow.
+/// The room for the frames of a sender on an interface.
 struct Room {
-    flow: String,
+    interface: String,
     sender: String,
-    receiver: Option<String>,
+    flows: Vec<String>,
+    receivers: Vec<String>,
     /// The CPU of the thread.
     cpu: u32,
     host: Option<String>,
@@ -31,6 +33,7 @@ struct Room {
 }
 
 /// The latest end of a room.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Limit {
     /// From the start of a period.
     End(Duration),
@@ -51,67 +54,100 @@ impl Rooms {
     /// Adds a room for the flow of this error. Returns whether this can help: the flow has no room yet, and its deadline
     /// leaves time for it. The sender keeps to the windows that it has now.
     pub fn add(&mut self, plan: &Plan, limits: &mut Limits, error: &GateError) -> bool {
-        let (GateError::Late(_) | GateError::NoInterval { .. }) = error else { return false };
         let Some(network) = &plan.system.network else { return false };
-        let Some(flow) = network.flows.iter().find(|flow| Some(flow.name.as_str()) == error.flow()) else {
-            return false;
-        };
-        if self.are_all || self.rooms.iter().any(|room| room.flow == flow.name) {
+        let of_error = |flow: &&Flow| Some(flow.name.as_str()) == error.flow();
+        let Some(flow) = network.flows.iter().find(of_error) else { return false };
+        if self.are_all || self.rooms.iter().any(|room| room.flows.contains(&flow.name)) {
             return false;
         }
         let Some((mut room, slack)) = self.room(plan, network, flow) else { return false };
         let sender = plan.system.task(&flow.from).expect("a room has a sender");
         room.limit = Limit::End(limits.keep(plan, sender) + room.length + slack);
-        self.rooms.push(room);
+        self.insert(room);
         true
     }
 
-    /// Replaces all rooms by one for each flow. Returns whether there is one at all, and this was not done before.
-    pub fn add_all(&mut self, plan: &Plan) -> bool {
-        let network = plan.system.network.as_ref().filter(|_| !self.are_all);
+    /// Replaces all rooms by those of all flows. Returns whether this can help: the error is one of a frame, there are
+    /// such flows, and this was not done before.
+    pub fn add_all(&mut self, plan: &Plan, error: &GateError) -> bool {
+        let network = plan.system.network.as_ref().filter(|_| !self.are_all && error.flow().is_some());
         let Some(network) = network else { return false };
         *self = Rooms { are_all: true, ..Rooms::default() };
         for flow in &network.flows {
-            let room = self.room(plan, network, flow);
-            self.rooms.extend(room.map(|(room, _)| room));
+            if let Some((room, _)) = self.room(plan, network, flow) {
+                self.insert(room);
+            }
         }
         !self.rooms.is_empty()
     }
 
-    /// Whether all flows have rooms.
-    pub fn are_all(&self) -> bool {
-        self.are_all
+    /// Removes the rooms of a sender, which has other windows from now on.
+    pub fn forget(&mut self, sender: &str) {
+        self.rooms.retain(|room| room.sender != sender);
     }
 
-    /// Returns the room for a flow: for the first interface with a lead on its way. The second value is how much later it
-    /// may end than with nothing in the way.
+    pub fn is_empty(&self) -> bool {
+        self.rooms.is_empty()
+    }
+
+    /// One window of the thread serves all frames of a sender. The order of the rooms does not depend on that of the flows.
+    fn insert(&mut self, room: Room) {
+        let same = |other: &&mut Room| (&other.interface, &other.sender) == (&room.interface, &room.sender);
+        match self.rooms.iter_mut().find(same) {
+            Some(other) => {
+                other.length = other.length.max(room.length);
+                if room.limit < other.limit {
+                    other.limit = room.limit;
+                }
+                other.flows.extend(room.flows);
+                other.receivers.extend(room.receivers);
+            }
+            None => self.rooms.push(room),
+        }
+        self.rooms.sort_by(|one, other| (&one.interface, &one.sender).cmp(&(&other.interface, &other.sender)));
+    }
+
+    /// Returns the room for a flow: for the first interface with a gate thread on its way. The second value is how much
+    /// later it may end than with nothing in the way.
     fn room(&mut self, plan: &Plan, network: &Network, flow: &Flow) -> Option<(Room, Duration)> {
         let (system, grid) = (&plan.system, plan.system.macrotick);
         let sender = system.task(&flow.from).filter(|task| task.supply.is_windows())?;
         let ways: Vec<_> = network.flows.iter().map(|flow| way(plan, network, flow)).collect();
         let own = way(plan, network, flow);
-        let first = own.iter().find(|one| one.is_planned() && one.lead.is_some())?;
+        let has_thread = |one: &&Interface| one.is_planned() && one.lead.is_some() && !is_served(system, &one.name);
+        let number = own.iter().position(has_thread)?;
         if flow.after.is_some() || flow.express {
             return None;
         }
-        let (lead, sending) = (first.lead?, first.sending_time(flow.size));
-        let slack = flow.deadline - (first.path + lead + WORK.max(first.opening + sending) + first.delay);
+        let first = own[number];
+        let crossed: Duration = own.iter().map(|one| until_gate(one) + one.sending_time(flow.size) + one.delay).sum();
+        let slack = flow.deadline - crossed;
         if slack < Duration::ZERO {
             return None;
         }
         let slack = Duration::from_nanos(slack.as_nanos() / grid.as_nanos() * grid.as_nanos());
         let (cpu, leader) = cpu(plan, network, &ways, first);
         let host_of = |cpu| system.host_of_cpus(&[cpu]).map(|host| host.name.clone());
-        // The first interface with a lead can be one of another host, where a task cannot follow the sender.
+        // The first interface with a thread can be one of another host, where a task cannot follow the sender.
         let host = host_of(cpu);
         if plan.cpus(&sender.name).as_slice().iter().any(|cpu| host_of(*cpu) != host) {
             return None;
         }
         self.pinned.extend(leader.map(|leader| (leader, cpu)));
-        let length = round_up(first.path + lead + WORK, grid) + grid;
-        let limit = Limit::Age(sender.wcet + length + slack);
-        let (flow, receiver) = (flow.name.clone(), flow.to.clone());
-        Some((Room { flow, sender: sender.name.clone(), receiver, cpu, host, length, limit }, slack))
+        let before: Duration =
+            own[..number].iter().map(|one| until_gate(one) + one.sending_time(flow.size) + one.delay).sum();
+        let length = round_up(before + until_gate(first) + WORK, grid) + grid;
+        let room = Room {
+            interface: first.name.clone(),
+            sender: sender.name.clone(),
+            flows: vec![flow.name.clone()],
+            receivers: flow.to.iter().cloned().collect(),
+            cpu,
+            host,
+            length,
+            limit: Limit::Age(sender.wcet + length + slack),
+        };
+        Some((room, slack))
     }
 
     /// Adds a task for each room. The system has the limits of senders and receivers.
@@ -121,13 +157,16 @@ impl Rooms {
                 (task.cpu, task.cpus) = (None, CpuSet::from_iter([*cpu]));
             }
         }
-        for room in &self.rooms {
+        // The solver keeps the lead of jobs free before a room, and then takes no time there.
+        let spared = lead(&system);
+        for (number, room) in self.rooms.iter().enumerate() {
             let Some(sender) = system.task(&room.sender) else { continue };
-            let name = format!("{PREFIX}{}", room.flow);
+            let (name, release) = (format!("{PREFIX}{number}"), sender.offset.unwrap_or(Duration::ZERO));
             let deadline = match room.limit {
-                Limit::End(end) => (end - sender.offset.unwrap_or(Duration::ZERO)).min(sender.period),
+                Limit::End(end) => (end - release).min(sender.period),
                 Limit::Age(_) => sender.period,
             };
+            let ends = release + sender.wcet + room.length;
             let task = Task {
                 deadline,
                 offset: sender.offset,
@@ -135,21 +174,28 @@ impl Rooms {
                 host: room.host.clone(),
                 cpus: CpuSet::from_iter([room.cpu]),
                 preemptible: Some(false),
-                ..Task::named(name.clone(), sender.period, room.length)
+                ..Task::named(
+                    name.clone(),
+                    sender.period,
+                    (room.length - spared).max(round_up(LEAST_WINDOW, system.macrotick)),
+                )
             };
-            let chain = |age| {
-                let path = vec![room.sender.clone(), name.clone()];
-                Chain { name: name.clone(), path, reaction: None, age: Some(age) }
+            let chain = match room.limit {
+                Limit::End(_) => None,
+                Limit::Age(age) => {
+                    let path = vec![room.sender.clone(), name.clone()];
+                    Some(Chain { name: name.clone(), path, reaction: None, age: Some(age) })
+                }
             };
-            let chain = if let Limit::Age(age) = room.limit { Some(chain(age)) } else { None };
-            let receiver = room.receiver.as_ref().and_then(|receiver| system.task(receiver));
-            let can_follow = |one: &&Task| {
+            // A receiver with another period, or one that reads in the next period, follows no room.
+            let follows = |one: &Task| {
                 let is_like = one.period == task.period && one.supply.is_windows() && one.host == sender.host;
-                is_like && !is_after(&system, sender, &one.name)
+                is_like && latest_start(one).is_none_or(|start| start >= ends) && !is_after(&system, sender, &one.name)
             };
-            if let Some(receiver) = receiver.filter(can_follow).map(|receiver| receiver.name.clone()) {
-                let follower = system.tasks.iter_mut().find(|task| task.name == receiver);
-                follower.expect("just found").after.push(name);
+            let receivers = room.receivers.iter().filter_map(|name| system.task(name)).filter(|one| follows(one));
+            let followers: Vec<String> = receivers.map(|one| one.name.clone()).collect();
+            for follower in system.tasks.iter_mut().filter(|task| followers.contains(&task.name)) {
+                follower.after.push(name.clone());
             }
             system.tasks.push(task);
             system.chains.extend(chain);
@@ -163,6 +209,24 @@ impl Rooms {
         plan.system.chains.retain(|chain| !chain.name.starts_with(PREFIX));
         for table in &mut plan.tables {
             table.windows.retain(|window| !window.task.starts_with(PREFIX));
+        }
+        plan.tables.retain(|table| !table.windows.is_empty());
+    }
+}
+
+/// Returns the time from a frame's arrival at an interface until its gate can open.
+fn until_gate(interface: &Interface) -> Duration {
+    interface.path.max(interface.lead.unwrap_or(Duration::ZERO))
+}
+
+/// Returns the latest start of a job, from the start of a period; `None`: the solver chooses the release.
+fn latest_start(task: &Task) -> Option<Duration> {
+    let after_release = task.deadline - task.wcet;
+    match (task.offset, task.jitter) {
+        (None, Some(_)) => None,
+        (offset, jitter) => {
+            let latest = jitter.map_or(after_release, |jitter| jitter.min(after_release));
+            Some(offset.unwrap_or(Duration::ZERO) + latest)
         }
     }
 }

@@ -127,7 +127,7 @@ pub(super) fn check(plan: &Plan, threads: &Threads) -> Result<(), GateError> {
 }
 
 /// Whether a group of the description lists the thread.
-fn is_served(system: &System, interface: &str) -> bool {
+pub(super) fn is_served(system: &System, interface: &str) -> bool {
     let is_it = |thread: &GroupThread| matches!(thread, GroupThread::Gate(name) if name == interface);
     system.groups.iter().any(|group| group.kernel_threads.iter().any(is_it))
 }

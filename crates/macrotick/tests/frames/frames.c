@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * frames DEVICE PORT CYCLE_NS: prints where in the cycle the UDP datagrams to
- * PORT arrive at DEVICE. The kernel stamps them. The first cycle begins with
- * CLOCK_MONOTONIC.
+ * frames DEVICE PORT CYCLE_NS [START_NS]: prints where in the cycle the UDP
+ * datagrams to PORT arrive at DEVICE. The kernel stamps them. The first cycle
+ * begins at START_NS of CLOCK_MONOTONIC, or at 0.
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>
@@ -85,7 +85,7 @@ static int64_t next(int fd)
 
 int main(int argc, char **argv)
 {
-	int64_t cycle = argc == 4 ? atoll(argv[3]) : 0, least = INT64_MAX, most = -1, apart = offset();
+	int64_t cycle = argc >= 4 ? atoll(argv[3]) : 0, start = argc == 5 ? atoll(argv[4]) : 0, least = INT64_MAX, most = -1, apart = offset();
 	long count = 0;
 	int fd;
 
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 		return 2;
 	fd = open_socket(argv[1], atoi(argv[2]));
 	for (;;) {
-		int64_t phase = (next(fd) - apart) % cycle;
+		int64_t phase = (next(fd) - apart - start) % cycle;
 
 		least = phase < least ? phase : least;
 		most = phase > most ? phase : most;
