@@ -85,7 +85,8 @@ static int64_t next(int fd)
 
 int main(int argc, char **argv)
 {
-	int64_t cycle = argc >= 4 ? atoll(argv[3]) : 0, start = argc == 5 ? atoll(argv[4]) : 0, least = INT64_MAX, most = -1, apart = offset();
+	int64_t cycle = argc >= 4 ? atoll(argv[3]) : 0, start = argc == 5 ? atoll(argv[4]) : 0;
+	int64_t least = INT64_MAX, most = -1, apart = offset();
 	long count = 0;
 	int fd;
 
