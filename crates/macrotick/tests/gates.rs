@@ -5,7 +5,7 @@ mod frames;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use macrotick_model::{Duration, GateTier, Observation};
+use macrotick_model::{Duration, GateList, GateTier, Observation};
 
 use frames::{compile, frames};
 
@@ -49,8 +49,30 @@ fn a_dry_run_prints_the_commands() {
     assert_eq!(lines.iter().filter(|line| line.starts_with("# or, if refused (software gates): tc")).count(), 1);
 }
 
-/// The frames of the sensor leave in their gate, also beside the flood. Time stamps of the kernel are switched on by a
-/// kernel worker, which the flood would keep from the CPU: so another capture runs before.
+/// Plans and runs a description in the lab. Time stamps of the kernel are switched on by a kernel worker, which a flood
+/// would keep from the CPU: so another capture runs before.
+fn observed(cpus: &str, program: &str, file: &str) -> Observation {
+    let told = script_on(
+        cpus,
+        &[program, file],
+        &format!(
+            "{program} lo 5000 1000000 & sleep 0.1
+            macrotick plan {file} --output /tmp/plan.json > /tmp/timeline
+            macrotick observe /tmp/plan.json --output /tmp/observation.json --duration 500ms && cat /tmp/observation.json"
+        ),
+    );
+    let line = told.lines().find(|line| line.starts_with("{\"version\"")).unwrap_or_else(|| panic!("{told}"));
+    Observation::from_json(line, "the observation").unwrap()
+}
+
+/// Returns when the gate of the class `control` opens and closes.
+fn control_gate(list: &GateList) -> (Duration, Duration) {
+    let gate = list.entries.iter().position(|entry| entry.open == ["control"]).expect("a gate");
+    let opens: Duration = list.entries[..gate].iter().map(|entry| entry.length).sum();
+    (opens, opens + list.entries[gate].length)
+}
+
+/// The frames of the sensor leave in their gate, also beside the flood.
 #[test]
 #[ignore = "needs the lab"]
 fn frames_leave_in_their_gates() {
@@ -61,23 +83,11 @@ fn frames_leave_in_their_gates() {
     let capture = format!("  - {{name: capture, program: [{program}, mtick-0, \"5000\", \"1000000\"], fifo: 50}}\n");
     let file = folder.join("system.yaml");
     std::fs::write(&file, description.replace("load:\n", &format!("load:\n{capture}"))).unwrap();
-    let file = file.to_str().unwrap();
-    let told = script(
-        &[program, file],
-        &format!(
-            "{program} lo 5000 1000000 & sleep 0.1
-            macrotick plan {file} --output /tmp/plan.json > /tmp/timeline
-            macrotick observe /tmp/plan.json --output /tmp/observation.json --duration 500ms && cat /tmp/observation.json"
-        ),
-    );
-    let line = told.lines().find(|line| line.starts_with("{\"version\"")).unwrap_or_else(|| panic!("{told}"));
-    let observation = Observation::from_json(line, "the observation").unwrap();
+    let observation = observed("1", program, file.to_str().unwrap());
     let gates = observation.gates.first().expect("gates");
     assert_eq!((gates.tier, gates.lead), (GateTier::Exact, Some(Duration::from_micros(100))));
     let list = &observation.plan.gates[0];
-    let gate = list.entries.iter().position(|entry| entry.open == ["control"]).expect("a gate");
-    let opens: Duration = list.entries[..gate].iter().map(|entry| entry.length).sum();
-    let closes = opens + list.entries[gate].length;
+    let (opens, closes) = control_gate(list);
     let told = observation.output.iter().find(|output| output.name == "capture").expect("an output");
     let (count, least, most) = frames(&told.text);
     assert_eq!(list.cycle, CYCLE);
@@ -123,18 +133,7 @@ load:
     );
     let file = folder.join("system.yaml");
     std::fs::write(&file, description).unwrap();
-    let file = file.to_str().unwrap();
-    let told = script_on(
-        "2",
-        &[program, file],
-        &format!(
-            "{program} lo 5000 1000000 & sleep 0.1
-            macrotick plan {file} --output /tmp/plan.json > /tmp/timeline
-            macrotick observe /tmp/plan.json --output /tmp/observation.json --duration 500ms && cat /tmp/observation.json"
-        ),
-    );
-    let line = told.lines().find(|line| line.starts_with("{\"version\"")).unwrap_or_else(|| panic!("{told}"));
-    let observation = Observation::from_json(line, "the observation").unwrap();
+    let observation = observed("2", program, file.to_str().unwrap());
     // The instructions of both CPUs count in the lab's time, so a CPU can stand still between a gate and the time stamp.
     let pause = Duration::from_micros(20);
     for (cpu, side) in ["left", "right"].into_iter().enumerate() {
@@ -147,9 +146,8 @@ load:
         let output = observation.output.iter().find(|output| output.name == format!("of-{side}")).expect("an output");
         let (count, least, most) = frames(&output.text);
         let list = observation.plan.gates.iter().find(|list| list.interface == side).expect("a list");
-        let gate = list.entries.iter().position(|entry| entry.open == ["control"]).expect("a gate");
-        let opens: Duration = list.entries[..gate].iter().map(|entry| entry.length).sum();
-        let latest = opens + list.entries[gate].length + pause;
+        let (opens, closes) = control_gate(list);
+        let latest = closes + pause;
         assert!(count >= 384, "{side}: {count} frames");
         assert!(opens.as_nanos() <= least && most <= latest.as_nanos(), "{side}, {opens} .. {latest}: {}", output.text);
         assert!(pool.threads == 1 && pool.runtime_ns >= count * 20_000, "{pool:?}");

@@ -36,7 +36,7 @@ impl Placement<'_> {
 
 /// Places all slots and frames.
 pub(super) fn place<'a>(plan: &Plan, network: &'a Network) -> Result<Placement<'a>, GateError> {
-    let ways: Vec<Vec<&Interface>> = network.flows.iter().map(|flow| way(plan, network, flow)).collect();
+    let ways = ways(plan, network);
     let each = network.flows.iter().zip(&ways);
     let mut frames: Vec<Sent> = each
         .flat_map(|(flow, way)| frames(plan, flow).into_iter().map(|frame| (frame, way.as_slice())))
@@ -144,8 +144,12 @@ fn by_slack<'p, 'a>(frames: Vec<Sent<'p, 'a>>) -> Vec<Sent<'p, 'a>> {
     ordered
 }
 
-/// Returns the way of a flow, as interfaces of the network.
-pub(super) fn way<'a>(plan: &Plan, network: &'a Network, flow: &Flow) -> Vec<&'a Interface> {
+/// Returns the way of each flow, as interfaces of the network.
+pub(super) fn ways<'a>(plan: &Plan, network: &'a Network) -> Vec<Vec<&'a Interface>> {
+    network.flows.iter().map(|flow| way(plan, network, flow)).collect()
+}
+
+fn way<'a>(plan: &Plan, network: &'a Network, flow: &Flow) -> Vec<&'a Interface> {
     let names = plan.system.way(network, flow).into_iter().map(|interface| interface.name.clone());
     names.filter_map(|name| network.interface(&name)).collect()
 }

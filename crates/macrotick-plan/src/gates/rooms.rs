@@ -9,7 +9,7 @@
 use macrotick_model::{Chain, CpuSet, Duration, Flow, Interface, Network, Plan, System, Task};
 
 use super::limits::Limits;
-use super::place::{cpu, way};
+use super::place::{cpu, ways};
 use super::thread::{is_served, WORK};
 use super::GateError;
 use crate::demand::{lead, round_up};
@@ -55,12 +55,13 @@ impl Rooms {
     /// leaves time for it. The sender keeps to the windows that it has now.
     pub fn add(&mut self, plan: &Plan, limits: &mut Limits, error: &GateError) -> bool {
         let Some(network) = &plan.system.network else { return false };
-        let of_error = |flow: &&Flow| Some(flow.name.as_str()) == error.flow();
-        let Some(flow) = network.flows.iter().find(of_error) else { return false };
+        let of_error = |flow: &Flow| Some(flow.name.as_str()) == error.flow();
+        let Some(number) = network.flows.iter().position(of_error) else { return false };
+        let flow = &network.flows[number];
         if self.are_all || self.rooms.iter().any(|room| room.flows.contains(&flow.name)) {
             return false;
         }
-        let Some((mut room, slack)) = self.room(plan, network, flow) else { return false };
+        let Some((mut room, slack)) = self.room(plan, network, &ways(plan, network), number) else { return false };
         let sender = plan.system.task(&flow.from).expect("a room has a sender");
         room.limit = Limit::End(limits.keep(plan, sender) + room.length + slack);
         self.insert(room);
@@ -73,8 +74,9 @@ impl Rooms {
         let network = plan.system.network.as_ref().filter(|_| !self.are_all && error.flow().is_some());
         let Some(network) = network else { return false };
         *self = Rooms { are_all: true, ..Rooms::default() };
-        for flow in &network.flows {
-            if let Some((room, _)) = self.room(plan, network, flow) {
+        let ways = ways(plan, network);
+        for number in 0..ways.len() {
+            if let Some((room, _)) = self.room(plan, network, &ways, number) {
                 self.insert(room);
             }
         }
@@ -107,26 +109,33 @@ impl Rooms {
         self.rooms.sort_by(|one, other| (&one.interface, &one.sender).cmp(&(&other.interface, &other.sender)));
     }
 
-    /// Returns the room for a flow: for the first interface with a gate thread on its way. The second value is how much
-    /// later it may end than with nothing in the way.
-    fn room(&mut self, plan: &Plan, network: &Network, flow: &Flow) -> Option<(Room, Duration)> {
+    /// Returns the room for the flow with a number: for the first interface with a gate thread on its way. The second value
+    /// is how much later it may end than with nothing in the way.
+    fn room(
+        &mut self,
+        plan: &Plan,
+        network: &Network,
+        ways: &[Vec<&Interface>],
+        number: usize,
+    ) -> Option<(Room, Duration)> {
         let (system, grid) = (&plan.system, plan.system.macrotick);
+        let (flow, own) = (&network.flows[number], &ways[number]);
         let sender = system.task(&flow.from).filter(|task| task.supply.is_windows())?;
-        let ways: Vec<_> = network.flows.iter().map(|flow| way(plan, network, flow)).collect();
-        let own = way(plan, network, flow);
         let has_thread = |one: &&Interface| one.is_planned() && one.lead.is_some() && !is_served(system, &one.name);
-        let number = own.iter().position(has_thread)?;
+        let hop = own.iter().position(has_thread)?;
         if flow.after.is_some() || flow.express {
             return None;
         }
-        let first = own[number];
-        let crossed: Duration = own.iter().map(|one| until_gate(one) + one.sending_time(flow.size) + one.delay).sum();
-        let slack = flow.deadline - crossed;
+        let first = own[hop];
+        let time_over = |hops: &[&Interface]| -> Duration {
+            hops.iter().map(|one| until_gate(one) + one.sending_time(flow.size) + one.delay).sum()
+        };
+        let slack = flow.deadline - time_over(own);
         if slack < Duration::ZERO {
             return None;
         }
         let slack = Duration::from_nanos(slack.as_nanos() / grid.as_nanos() * grid.as_nanos());
-        let (cpu, leader) = cpu(plan, network, &ways, first);
+        let (cpu, leader) = cpu(plan, network, ways, first);
         let host_of = |cpu| system.host_of_cpus(&[cpu]).map(|host| host.name.clone());
         // The first interface with a thread can be one of another host, where a task cannot follow the sender.
         let host = host_of(cpu);
@@ -134,9 +143,7 @@ impl Rooms {
             return None;
         }
         self.pinned.extend(leader.map(|leader| (leader, cpu)));
-        let before: Duration =
-            own[..number].iter().map(|one| until_gate(one) + one.sending_time(flow.size) + one.delay).sum();
-        let length = round_up(before + until_gate(first) + WORK, grid) + grid;
+        let length = round_up(time_over(&own[..hop]) + until_gate(first) + WORK, grid) + grid;
         let room = Room {
             interface: first.name.clone(),
             sender: sender.name.clone(),
