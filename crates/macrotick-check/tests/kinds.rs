@@ -6,7 +6,7 @@ use macrotick_check::check;
 use macrotick_generate::infeasible::{infeasible, Conflict};
 use macrotick_generate::{at_the_cap, feasible, shared_chains, with_jitter, zero_jitter, Jitter, Size};
 use macrotick_model::System;
-use macrotick_plan::{plan_within, Answer, Options, Solver};
+use macrotick_plan::{plan_in_trials, plan_within, Answer, Options, Solver, Unwatched};
 
 /// The outcome of some systems of a kind.
 #[derive(Default)]
@@ -56,7 +56,7 @@ fn chains_that_share_tasks_have_plans() {
 
 #[test]
 fn jitter_is_planned_as_it_is() {
-    for (tasks, cpus, load) in [(20, 1, 90), (50, 2, 80)] {
+    for (tasks, cpus, load) in [(20, 1, 90), (50, 2, 80), (50, 2, 90)] {
         let size = Size { tasks, cpus, load };
         for part in [5, 10] {
             planned(&format!("p/{part} at {load} %"), |seed| with_jitter(seed, size, Jitter::Part(part)));
@@ -65,6 +65,19 @@ fn jitter_is_planned_as_it_is() {
     let size = Size { tasks: 20, cpus: 1, load: 80 };
     planned("no jitter", |seed| zero_jitter(seed, size));
     planned("harmonic", |seed| feasible::harmonic(seed, 60, 94));
+}
+
+/// The first pieces of all jobs get phases, and the rest is filled in. This takes few trials, at a high load on four CPUs
+/// too.
+#[test]
+fn jitter_takes_few_trials() {
+    let size = Size { tasks: 100, cpus: 4, load: 90 };
+    for (seed, part) in (0..4).flat_map(|seed| [(seed, 5), (seed, 10)]) {
+        let options = Options { time_limit: WallTime::from_secs(60), ..Options::default() };
+        let system = with_jitter(seed, size, Jitter::Part(part));
+        let planned = plan_in_trials(&system, Solver::FoldedOccupancy, options, 3, &Unwatched);
+        assert!(planned.is_ok(), "{seed}, p/{part}: {:?}", planned.err());
+    }
 }
 
 /// Of trials at the same time, the one with the least number wins.

@@ -54,7 +54,7 @@ pub(crate) struct Manner {
     firm: bool,
     /// Jitter bounds below this part of the period are planned as zero.
     part: i64,
-    /// Whether all tasks with a phase are cut from the beginning.
+    /// Whether all tasks with a phase are cut from the beginning. Phases for all first pieces are then easy to find.
     cut: bool,
 }
 
@@ -65,7 +65,7 @@ impl Manner {
             chained: number % 4 != 3,
             phased: number % 4 == 1,
             firm: number % 2 == 1,
-            part: [i64::MAX, 15, i64::MAX, 8][(number % 4) as usize],
+            part: [i64::MAX, 15, 4, 8][(number % 4) as usize],
             cut: number % 4 == 2,
         }
     }
