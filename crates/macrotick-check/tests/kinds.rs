@@ -97,6 +97,16 @@ fn the_plan_does_not_depend_on_the_number_of_threads() {
 #[test]
 fn cpus_at_the_cap_have_plans() {
     planned("at the cap", |seed| at_the_cap(seed, 50, 4));
+    planned("at the cap", |seed| at_the_cap(seed + 4, 30, 3));
+}
+
+/// With few tasks, only few jobs can be cut. Each system has the best table, or a proof that it is not good enough.
+#[test]
+fn few_tasks_at_the_cap_have_plans_or_proofs() {
+    let outcome = run((0..20).map(|seed| at_the_cap(seed, 10, 2)), WallTime::from_secs(30));
+    assert_eq!((outcome.planned, outcome.impossible), (15, 5), "{:?}", outcome.reasons);
+    let proof = "cannot be divided among 2 CPUs so that each needs at most 190ms of every 200ms: some jobs must be cut";
+    assert!(outcome.reasons.iter().all(|reason| reason.contains(proof)), "{:?}", outcome.reasons);
 }
 
 #[test]

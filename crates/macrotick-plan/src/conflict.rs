@@ -56,6 +56,7 @@ impl Refutation {
             Refutation::Pinned { tasks, .. }
             | Refutation::Packing { tasks, .. }
             | Refutation::Demand { tasks, .. }
+            | Refutation::Pieces { tasks, .. }
             | Refutation::Apart { tasks, .. }
             | Refutation::Exclusive { tasks, .. }
             | Refutation::Reserved { tasks, .. } => Conflict::of(tasks),

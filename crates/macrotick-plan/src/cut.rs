@@ -14,6 +14,8 @@ pub const RESUMING: Duration = Duration::from_micros(5);
 /// The lengths of the shortest piece of a cut job. The solver tries them in this order until it finds a table. The
 /// judge accepts no piece that is shorter than the last one.
 const SHORTEST: [Duration; 3] = [Duration::from_micros(50), Duration::from_micros(20), Duration::from_micros(10)];
+/// The shortest piece of a cut job that the judge accepts.
+pub(crate) const SHORTEST_OF_ALL: Duration = SHORTEST[SHORTEST.len() - 1];
 
 /// The way to cut jobs on a grid.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +63,7 @@ impl Cut {
 
     /// Returns the length of a piece that completes a job or a pool's budget.
     pub fn completing(self, missing: Missing) -> Duration {
-        let least = if missing.cost > Duration::ZERO { SHORTEST[SHORTEST.len() - 1] } else { LEAST_WINDOW };
+        let least = if missing.cost > Duration::ZERO { SHORTEST_OF_ALL } else { LEAST_WINDOW };
         round_up((missing.time + missing.cost).max(least), self.grid).max(quantum(self.grid))
     }
 

@@ -96,6 +96,7 @@ impl Refutation {
             Refutation::Pinned { tasks, .. }
             | Refutation::Demand { tasks, .. }
             | Refutation::Packing { tasks, .. }
+            | Refutation::Pieces { tasks, .. }
             | Refutation::Apart { tasks, .. }
             | Refutation::Exclusive { tasks, .. }
             | Refutation::Reserved { tasks, .. } => {

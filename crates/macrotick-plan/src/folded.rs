@@ -132,6 +132,9 @@ pub(crate) fn tables(
         Err(reason) => reason,
     };
     let problem = Problem::new(system, cycle, frozen)?;
+    if let Some(found) = problem.fewest(&clock.part(3)) {
+        return problem.finished(&found?);
+    }
     problem.finished(&problem.find(clock, reason)?)
 }
 
@@ -455,7 +458,7 @@ impl<'a> Problem<'a> {
         Ok(pieces.into_iter().chain(rest).collect())
     }
 
-    fn fill_gaps(&self, cpu: usize, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
+    pub(crate) fn fill_gaps(&self, cpu: usize, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
         if tasks.is_empty() {
             return self.within_capacity(taken, Vec::new());
         }

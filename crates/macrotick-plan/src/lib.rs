@@ -16,6 +16,7 @@ mod draft;
 mod edf;
 mod error;
 mod exclusive;
+mod fewest;
 mod folded;
 mod frozen;
 mod gaps;

@@ -25,38 +25,86 @@ pub(crate) enum Packed {
 
 /// Packs tasks of these sizes into CPUs with this room. `allowed` has the CPUs of each task, in ascending order.
 pub(crate) fn pack(sizes: &[i64], allowed: &[Vec<usize>], room: &[i64], random: &mut SplitMix64) -> Packed {
-    let mut room = room.to_vec();
-    let mut found = vec![0; sizes.len()];
-    let mut free: Vec<usize> = Vec::new();
-    for (task, cpus) in allowed.iter().enumerate() {
-        match cpus[..] {
-            [] => return Packed::Impossible,
-            [cpu] => {
-                found[task] = cpu;
-                room[cpu] -= sizes[task];
-            }
-            _ => free.push(task),
-        }
-    }
-    let sets: BTreeSet<&Vec<usize>> = free.iter().map(|&task| &allowed[task]).collect();
-    if room.iter().any(|&room| room < 0) || sets.iter().any(|set| is_too_small(set, sizes, allowed, &room)) {
+    let Some(Begin { free, room, found, slack, sets }) = Begin::new(sizes, allowed, room) else {
         return Packed::Impossible;
-    }
-    free.sort_by_key(|&task| (Reverse(sizes[task]), task));
-    let needed: i64 = free.iter().map(|&task| sizes[task]).sum();
-    let slack = room.iter().sum::<i64>() - needed;
-    if slack < 0 {
-        return Packed::Impossible;
-    }
-    let alike = alike(&sets, room.len());
+    };
     let tasks = Tasks { sizes, allowed, free: &free };
-    let mut search = Complete { tasks, alike, room: room.clone(), found, steps: 0 };
+    let (alike, accept) = (alike(&sets, room.len()), &mut |_: &[usize]| Some(true));
+    let mut search = Complete { tasks, alike, room: room.clone(), found, steps: 0, used: None, accept };
     match search.run(0, slack) {
         Some(true) => Packed::Found(search.found),
         Some(false) => Packed::Impossible,
         None => (0..DRAWS)
             .find_map(|_| sums(tasks, &room, &mut search.found.clone(), random))
             .map_or(Packed::Unknown, Packed::Found),
+    }
+}
+
+/// Whether a packing is accepted. `None` ends the search.
+pub(crate) type Accept<'a> = dyn FnMut(&[usize]) -> Option<bool> + 'a;
+
+/// Goes through all packings until one is accepted, or through some drawn ones if there are too many. The room is the
+/// same on all CPUs.
+pub(crate) fn each(
+    sizes: &[i64],
+    allowed: &[Vec<usize>],
+    room: &[i64],
+    random: &mut SplitMix64,
+    accept: &mut Accept,
+) -> Packed {
+    let Some(Begin { free, room, found, slack, sets }) = Begin::new(sizes, allowed, room) else {
+        return Packed::Impossible;
+    };
+    let mut used = vec![0; room.len()];
+    allowed.iter().filter(|cpus| cpus.len() == 1).for_each(|cpus| used[cpus[0]] += 1);
+    let tasks = Tasks { sizes, allowed, free: &free };
+    let alike = alike(&sets, room.len());
+    let mut search = Complete { tasks, alike, room: room.clone(), found, steps: 0, used: Some(used), accept };
+    match search.run(0, slack) {
+        Some(true) => Packed::Found(search.found),
+        Some(false) => Packed::Impossible,
+        None => {
+            let Complete { found, accept, .. } = search;
+            let mut drawn = (0..DRAWS).filter_map(|_| sums(tasks, &room, &mut found.clone(), random));
+            drawn.find(|found| accept(found) == Some(true)).map_or(Packed::Unknown, Packed::Found)
+        }
+    }
+}
+
+/// The begin of a packing, with the pinned tasks on their CPUs.
+struct Begin<'a> {
+    /// The tasks with several CPUs, the largest first.
+    free: Vec<usize>,
+    room: Vec<i64>,
+    found: Vec<usize>,
+    /// The room that remains when all tasks have theirs.
+    slack: i64,
+    /// The sets of CPUs of these tasks.
+    sets: BTreeSet<&'a Vec<usize>>,
+}
+
+impl<'a> Begin<'a> {
+    /// Returns `None` if it is obvious that no packing fits.
+    fn new(sizes: &[i64], allowed: &'a [Vec<usize>], room: &[i64]) -> Option<Begin<'a>> {
+        let (mut room, mut found, mut free) = (room.to_vec(), vec![0; sizes.len()], Vec::new());
+        for (task, cpus) in allowed.iter().enumerate() {
+            match cpus[..] {
+                [] => return None,
+                [cpu] => {
+                    found[task] = cpu;
+                    room[cpu] -= sizes[task];
+                }
+                _ => free.push(task),
+            }
+        }
+        let sets: BTreeSet<&Vec<usize>> = free.iter().map(|&task| &allowed[task]).collect();
+        if room.iter().any(|&room| room < 0) || sets.iter().any(|set| is_too_small(set, sizes, allowed, &room)) {
+            return None;
+        }
+        free.sort_by_key(|&task| (Reverse(sizes[task]), task));
+        let needed: i64 = free.iter().map(|&task| sizes[task]).sum();
+        let slack = room.iter().sum::<i64>() - needed;
+        (slack >= 0).then_some(Begin { free, room, found, slack, sets })
     }
 }
 
@@ -97,6 +145,9 @@ struct Complete<'a> {
     room: Vec<i64>,
     found: Vec<usize>,
     steps: usize,
+    /// The number of tasks on each CPU, if it matters which tasks share one.
+    used: Option<Vec<usize>>,
+    accept: &'a mut Accept<'a>,
 }
 
 impl Complete<'_> {
@@ -105,7 +156,7 @@ impl Complete<'_> {
     fn run(&mut self, position: usize, slack: i64) -> Option<bool> {
         let Tasks { sizes, allowed, free } = self.tasks;
         let Some(&task) = free.get(position) else {
-            return Some(true);
+            return (self.accept)(&self.found);
         };
         self.steps += 1;
         if self.steps > STEPS {
@@ -120,18 +171,26 @@ impl Complete<'_> {
         let fits = |cpu: &usize| self.room[*cpu] >= sizes[task];
         let mut order: Vec<usize> = allowed[task].iter().copied().filter(fits).collect();
         order.sort_by_key(|&cpu| (self.room[cpu], self.alike[cpu], cpu));
-        // CPUs with the same room are the same, if the same tasks can use them.
-        order.dedup_by_key(|cpu| (self.room[*cpu], self.alike[*cpu]));
+        // CPUs with the same room are the same, if the same tasks can use them. If it matters which tasks share one, they
+        // must have none.
+        let filled = |cpu: usize| self.used.as_ref().filter(|used| used[cpu] > 0).map(|_| cpu);
+        order.dedup_by_key(|cpu| (self.room[*cpu], self.alike[*cpu], filled(*cpu)));
         for cpu in order {
-            self.room[cpu] -= sizes[task];
+            self.put(task, cpu, -1);
             self.found[task] = cpu;
             let fits = self.run(position + 1, slack);
-            self.room[cpu] += sizes[task];
+            self.put(task, cpu, 1);
             if fits != Some(false) {
                 return fits;
             }
         }
         Some(false)
+    }
+
+    /// Adds the time of a task to the room of a CPU, or takes it.
+    fn put(&mut self, task: usize, cpu: usize, sign: i64) {
+        self.room[cpu] += sign * self.tasks.sizes[task];
+        self.used.iter_mut().for_each(|used| used[cpu] = used[cpu].wrapping_add_signed(-sign as isize));
     }
 }
 

@@ -57,6 +57,27 @@ pub enum Refutation {
         /// The groups with budgets.
         groups: Vec<String>,
     },
+    /// No assignment of tasks to CPUs leaves each CPU enough time for its jobs and for the cost of cutting them.
+    #[error(
+        "{} {} at most {capacity} of every {cycle}: some jobs must be cut, and each piece except the first costs {each}",
+        list(.tasks),
+        match *.cpus {
+            1 => "need more on one CPU than it can give,".to_string(),
+            cpus => format!("cannot be divided among {cpus} CPUs so that each needs"),
+        }
+    )]
+    Pieces {
+        /// Tasks that alone are too much.
+        tasks: Vec<String>,
+        /// The number of CPUs.
+        cpus: usize,
+        /// The time that windows can take on each CPU.
+        capacity: Duration,
+        /// The cycle.
+        cycle: Duration,
+        /// The time that each piece of a job costs, except the first.
+        each: Duration,
+    },
     /// The jobs with release and deadline in an interval need more than the CPUs can give there.
     #[error(
         "from {from} to {to} the jobs of {} need {demand}, but {} can give at most {supply}",
