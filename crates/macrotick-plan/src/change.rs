@@ -32,7 +32,7 @@ const MANY: i64 = 5000;
 const ATTEMPTS: usize = 200;
 /// The most insertions, and the number of windows that all of them handle. They bound the time without a clock.
 const INSERTIONS: i64 = 30;
-const WORK: i64 = 120_000;
+const WORK: i64 = 60_000;
 
 /// A former plan, and what may change in it. All other tasks and pools with windows are movable: they move only if it is
 /// necessary.
@@ -260,7 +260,7 @@ impl Change {
         let work = WORK / held.values().map(|one| one.count(cycle)).sum::<i64>().max(1);
         let attempts = work.clamp(1, INSERTIONS);
         for number in 0..attempts as u64 {
-            let found = insert(&problem, &fixed, Manner::of(number), clock);
+            let found = insert(&problem, &fixed, Manner::of(number), best.as_ref(), clock);
             best = best.into_iter().chain(found).min_by_key(|found| found.windows);
             if best.as_ref().is_some_and(|best| best.windows == 0) {
                 break;
@@ -269,7 +269,7 @@ impl Change {
         let best = best?;
         let attempt = |free: &BTreeSet<usize>| {
             let fixed = (0..problem.demands.len()).filter(|task| !free.contains(task)).collect();
-            insert(&problem, &fixed, Manner::of(0), clock)
+            insert(&problem, &fixed, Manner::of(0), None, clock)
         };
         let found = fewest(best.moved.clone().into_iter().collect(), best, attempts as usize, clock, attempt);
         let tables = kept::enough(system, problem.finished(&found.pieces).ok()?, cycle)?;

@@ -48,6 +48,8 @@ struct Insertion<'a> {
     capacity: Duration,
     manner: Manner,
     ejections: usize,
+    /// The number of former windows that are not where they were.
+    away: i64,
 }
 
 /// The way in which an insertion differs from others.
@@ -55,18 +57,18 @@ struct Insertion<'a> {
 pub(crate) struct Manner {
     /// The price of a unit where it was in the former plan, compared with another one.
     loyalty: i64,
-    /// The seed of the weights of units. Zero: all have the same.
+    /// The seed of the weights of units. Zero: all phases have the same. Jobs would then eject each other in turn.
     seed: u64,
 }
 
 impl Manner {
     pub fn of(number: u64) -> Manner {
-        Manner { loyalty: 16 << (3 * (number % 3)), seed: number }
+        Manner { loyalty: [128, 16, 1024][(number % 3) as usize], seed: number }
     }
 
-    fn weight(self, unit: usize) -> i64 {
+    fn weight(self, unit: usize, is_job: bool) -> i64 {
         match self.seed {
-            0 => 1,
+            0 if !is_job => 1,
             seed => 1 + (SplitMix64::new(seed << 32 ^ unit as u64).bits() % 8) as i64,
         }
     }
@@ -80,11 +82,19 @@ pub(crate) struct Inserted {
     pub moved: BTreeSet<usize>,
     /// The number of these windows.
     pub windows: i64,
+    ejections: usize,
 }
 
 /// Inserts the tasks of a problem that have no frozen windows. Frozen windows move if they must, except those of tasks
-/// that are `fixed`. `None` if the insertion gives up.
-pub(crate) fn insert(problem: &Problem, fixed: &BTreeSet<usize>, manner: Manner, clock: &Clock) -> Option<Inserted> {
+/// that are `fixed`. `None` if the insertion gives up. It does when it has hardly a chance to be better than the `best` one
+/// so far.
+pub(crate) fn insert(
+    problem: &Problem,
+    fixed: &BTreeSet<usize>,
+    manner: Manner,
+    best: Option<&Inserted>,
+    clock: &Clock,
+) -> Option<Inserted> {
     let mut insertion = Insertion::new(problem, fixed, manner);
     // The order of two tasks without windows is unknown.
     let graph = &problem.graph.edges;
@@ -100,11 +110,12 @@ pub(crate) fn insert(problem: &Problem, fixed: &BTreeSet<usize>, manner: Manner,
     for task in order {
         insertion.begin(task, &mut waiting)?;
     }
-    insertion.insert_all(waiting, clock)?;
+    insertion.insert_all(waiting, best, clock)?;
     let pieces = insertion.finished()?;
     let moved = || insertion.units.all.iter().filter(|unit| !unit.home.is_empty() && unit.windows != unit.home);
     let windows = moved().map(|unit| unit.windows.len() as i64 * (problem.cycle / unit.every)).sum();
-    Some(Inserted { pieces, moved: moved().map(|unit| unit.task).collect(), windows })
+    let moved = moved().map(|unit| unit.task).collect();
+    Some(Inserted { pieces, moved, windows, ejections: insertion.ejections })
 }
 
 impl<'a> Insertion<'a> {
@@ -124,7 +135,7 @@ impl<'a> Insertion<'a> {
         let beside = beside_windows(problem.system, problem.cycle);
         let load = load.into_iter().zip(beside).map(|(load, beside)| load + beside).collect();
         let capacity = capacity(problem.system, problem.cycle);
-        Insertion { problem, units, boards, load, capacity, manner, ejections: 0 }
+        Insertion { problem, units, boards, load, capacity, manner, ejections: 0, away: 0 }
     }
 
     fn demand(&self, unit: usize) -> &'a Demand {
@@ -161,8 +172,10 @@ impl<'a> Insertion<'a> {
     }
 
     /// Inserts units, and those that they eject.
-    fn insert_all(&mut self, waiting: Vec<usize>, clock: &Clock) -> Option<()> {
-        let patience = PATIENCE * waiting.len() + MORE_PATIENCE;
+    fn insert_all(&mut self, waiting: Vec<usize>, best: Option<&Inserted>, clock: &Clock) -> Option<()> {
+        let patience = best.map_or(PATIENCE * waiting.len() + MORE_PATIENCE, |best| best.ejections);
+        // Some windows come back to their place at the end.
+        let most = best.map_or(i64::MAX, |best| best.windows + best.windows / 2);
         let mut queue: BTreeSet<_> = waiting.into_iter().map(|unit| self.key(unit)).collect();
         while let Some((.., unit)) = queue.pop_first() {
             let free = self.home(unit).or_else(|| self.free(unit));
@@ -170,7 +183,7 @@ impl<'a> Insertion<'a> {
                 self.put(unit, windows);
                 continue;
             }
-            if self.ejections >= patience || clock.is_over() {
+            if self.ejections >= patience || self.away > most || clock.is_over() {
                 return None;
             }
             let start = self.prices(unit).cheapest()?.1;
@@ -195,16 +208,25 @@ impl<'a> Insertion<'a> {
 
     fn put(&mut self, unit: usize, windows: Vec<(Duration, Duration)>) {
         self.units.all[unit].windows = windows;
+        self.away -= self.at_home(unit);
         let Insertion { units, boards, problem, .. } = self;
         units.all[unit].each(problem.cycle, &mut |cpu, start, length| boards[cpu].put(start, length, unit));
     }
 
     fn lift(&mut self, unit: usize) {
+        self.away += self.at_home(unit);
         let Insertion { units, boards, problem, .. } = self;
         units.all[unit].each(problem.cycle, &mut |cpu, start, _| boards[cpu].remove(start));
         let lifted = &mut units.all[unit];
         (lifted.windows, lifted.is_home) = (Vec::new(), false);
         lifted.ejected += 1;
+    }
+
+    /// Returns the number of windows that are those of the former plan.
+    fn at_home(&self, unit: usize) -> i64 {
+        let Unit { ref windows, ref home, every, .. } = self.units.all[unit];
+        let count = if windows == home { home.len() } else { 0 };
+        count as i64 * (self.problem.cycle / every)
     }
 
     /// Returns the windows of the former plan, if they are free.
@@ -326,8 +348,9 @@ impl<'a> Insertion<'a> {
         if every.is_multiple_of(demand.common_grid) {
             prices.add_every(1, Duration::ZERO - grid, round_up(GUARD + lead, grid), demand.common_grid);
         }
-        for (other, at) in self.units.all.iter().enumerate() {
-            let step = every.gcd(at.every);
+        for (other, at) in self.units.all.iter().enumerate().filter(|(_, at)| at.cpu == cpu || !at.cpus.is_empty()) {
+            // The cycle is a multiple of each period.
+            let step = if self.is_job(other) { every } else { every.gcd(at.every) };
             at.windows.iter().enumerate().filter(|(index, _)| at.cpu_of(*index) == cpu).for_each(
                 |(index, &(start, length))| {
                     let lead = if index == 0 { at.lead } else { Duration::ZERO };
@@ -347,7 +370,7 @@ impl<'a> Insertion<'a> {
             let windows = self.problem.cycle / every;
             let price = OCCUPIED
                 * windows
-                * self.manner.weight(other)
+                * self.manner.weight(other, self.is_job(other))
                 * (1 + ejected * ejected)
                 * if is_home { self.manner.loyalty } else { 1 };
             prices.add_every(price, after, before, step);
