@@ -3,11 +3,13 @@
 /// The reason why a text does not become a system.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// The text is longer than [`MAX_BYTES`](crate::MAX_BYTES).
-    #[error("{file}: the file is longer than {} bytes", crate::MAX_BYTES)]
+    /// The text is longer than [`MAX_BYTES`](crate::MAX_BYTES), or the limit of its tool.
+    #[error("{file}: the file is longer than {most} bytes")]
     Long {
         /// The name of the file.
         file: String,
+        /// The limit in bytes.
+        most: usize,
     },
     /// The text does not have the grammar of its tool.
     #[error("{file}:{line}:{column}: {message}")]
@@ -24,7 +26,7 @@ pub enum ImportError {
     /// Values are wrong, or no system has their meaning.
     #[error("{}", lines(.file, .refusals))]
     Refused {
-        /// The name of the file.
+        /// The name of the file. It is empty if each refusal names its own one.
         file: String,
         /// Each value with its path, such as `tasks.thread0.phases`, and the reason. There is at least one.
         refusals: Vec<String>,

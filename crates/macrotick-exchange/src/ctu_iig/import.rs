@@ -85,7 +85,7 @@ impl fmt::Display for Factor {
 /// its period at this load, or if the system breaks rules.
 pub fn import(text: &str, file: &str, options: &Options) -> Result<(System, Vec<String>), ImportError> {
     if text.len() > MAX_BYTES {
-        return Err(ImportError::Long { file: file.into() });
+        return Err(ImportError::Long { file: file.into(), most: MAX_BYTES });
     }
     let entries = entries::read(text).map_err(|fault| fault.within(file))?;
     let mut findings = Findings::default();

@@ -42,7 +42,7 @@ pub struct Options {
 /// the meaning of a thread, or if the system breaks rules.
 pub fn import(text: &str, file: &str, options: &Options) -> Result<(System, Vec<String>), ImportError> {
     if text.len() > MAX_BYTES {
-        return Err(ImportError::Long { file: file.into() });
+        return Err(ImportError::Long { file: file.into(), most: MAX_BYTES });
     }
     let root = json::read(text).map_err(|fault| fault.within(file))?;
     let mut findings = Findings::default();

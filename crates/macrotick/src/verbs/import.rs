@@ -36,19 +36,19 @@ fn import(
     import: impl FnOnce(&str, &str) -> Imported,
 ) -> Result<Outcome, CliError> {
     Files::default().reads([file]).writes(to).check()?;
-    let (system, remarks) = import(&read(file)?, &file.display().to_string())?;
+    let (system, remarks) = import(&read(file, MAX_BYTES)?, &file.display().to_string())?;
     written(to, &system.to_yaml(), &remarks)
 }
 
-/// Reads a text of at most the longest length, and one character more to let the import refuse it.
-fn read(path: &Path) -> Result<String, CliError> {
+/// Reads a text of at most this many bytes.
+fn read(path: &Path, most: usize) -> Result<String, CliError> {
     let shown = path.display().to_string();
     let failed = |source| CliError::File(FileError::Read { path: shown.clone(), source });
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() > MAX_BYTES {
-        return Err(ImportError::Long { file: shown }.into());
+    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > most {
+        return Err(ImportError::Long { file: shown, most }.into());
     }
     String::from_utf8(bytes).map_err(|error| failed(Error::new(ErrorKind::InvalidData, error.utf8_error())))
 }
