@@ -7,12 +7,14 @@
 //! | module | part |
 //! |---|---|
 //! | [`rt_app`] | the JSON files of rt-app, in both directions |
+//! | [`amalthea`] | the models of AMALTHEA (Eclipse APP4MC) |
 //! | [`ctu_iig`] | the instances of CTU-IIG, which test solvers |
 //! | [`error`] | the reasons why an import or an export fails |
 //! | `findings` | collects remarks and refusals, each with its path |
 //! | `names` | valid and unique names |
 //! | `scan` | the characters of a text, with line and column |
 
+pub mod amalthea;
 pub mod ctu_iig;
 pub mod error;
 mod findings;

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use macrotick_exchange::amalthea::{self, Source};
 use macrotick_exchange::{ctu_iig, rt_app, ImportError};
 use macrotick_model::System;
 
@@ -26,9 +27,14 @@ fn name(path: &Path) -> String {
 /// Imports a file by its extension, with default options.
 fn import(path: &Path) -> Imported {
     let text = std::fs::read_to_string(path).expect("a readable input");
-    match path.extension().is_some_and(|extension| extension == "dat") {
-        true => ctu_iig::import(&text, &name(path), &ctu_iig::Options::default()),
-        false => rt_app::import(&text, &name(path), &rt_app::Options::default()),
+    import_text(path, &text, &name(path))
+}
+
+fn import_text(path: &Path, text: &str, file: &str) -> Imported {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("dat") => ctu_iig::import(text, file, &ctu_iig::Options::default()),
+        Some("amxmi") => amalthea::import(&[Source { name: file, text }], &amalthea::Options::default()),
+        _ => rt_app::import(text, file, &rt_app::Options::default()),
     }
 }
 
@@ -47,26 +53,41 @@ fn lines(texts: &[String]) -> String {
 
 #[test]
 fn inputs_become_systems() {
-    let (rt_app, ctu_iig) = (inputs("rt_app", "json"), inputs("ctu_iig", "dat"));
-    assert!(rt_app.len() >= 8 && ctu_iig.len() >= 2);
+    let (rt_app, ctu_iig, amalthea) = (inputs("rt_app", "json"), inputs("ctu_iig", "dat"), inputs("amalthea", "amxmi"));
+    assert!(rt_app.len() >= 8 && ctu_iig.len() >= 2 && amalthea.len() >= 2);
     let mut wrong = Vec::new();
-    for path in rt_app.iter().chain(&ctu_iig) {
-        let (system, remarks) = import(path).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(system.problems(), Vec::<String>::new());
-        let yaml = system.to_yaml();
-        assert_eq!(System::parse(&yaml, "again").expect("its own form"), system);
-        wrong.extend(differs(&path.with_extension("yaml"), &yaml));
-        wrong.extend(differs(&path.with_extension("txt"), &lines(&remarks)));
+    for path in rt_app.iter().chain(&ctu_iig).chain(&amalthea) {
+        wrong.extend(differences(path, import(path)));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Compares a system and its remarks with the golden files beside the input.
+fn differences(path: &Path, imported: Imported) -> Vec<String> {
+    let (system, remarks) = imported.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(system.problems(), Vec::<String>::new());
+    let yaml = system.to_yaml();
+    assert_eq!(System::parse(&yaml, "again").expect("its own form"), system);
+    let pairs = [("yaml", yaml), ("txt", lines(&remarks))];
+    pairs.iter().filter_map(|(extension, text)| differs(&path.with_extension(extension), text)).collect()
+}
+
+#[test]
+fn several_files_become_one_system() {
+    let read = |path: &PathBuf| (name(path), std::fs::read_to_string(path).expect("a readable input"));
+    let files: Vec<(String, String)> = inputs("amalthea/split", "amxmi").iter().map(read).collect();
+    let sources: Vec<Source> = files.iter().map(|(name, text)| Source { name, text }).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/amalthea/split");
+    let wrong = differences(&folder, amalthea::import(&sources, &amalthea::Options::default()));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn wrong_inputs_are_refused() {
-    let (rt_app, ctu_iig) = (inputs("refused", "json"), inputs("refused", "dat"));
-    assert!(rt_app.len() >= 15 && ctu_iig.len() >= 10);
+    let (rt_app, ctu_iig, amalthea) = (inputs("refused", "json"), inputs("refused", "dat"), inputs("refused", "amxmi"));
+    assert!(rt_app.len() >= 15 && ctu_iig.len() >= 10 && amalthea.len() >= 20);
     let mut wrong = Vec::new();
-    for path in rt_app.iter().chain(&ctu_iig) {
+    for path in rt_app.iter().chain(&ctu_iig).chain(&amalthea) {
         let error = import(path).expect_err(&name(path));
         // Two inputs may have one stem.
         let golden = PathBuf::from(format!("{}.txt", path.display()));
@@ -81,11 +102,7 @@ fn damaged_inputs_do_no_harm() {
     let folders = [("rt_app", "json"), ("ctu_iig", "dat"), ("refused", "dat")];
     for path in folders.into_iter().flat_map(|(folder, extension)| inputs(folder, extension)) {
         let text = std::fs::read_to_string(&path).unwrap();
-        let is_instance = path.extension().is_some_and(|extension| extension == "dat");
-        let import = |text: &str| match is_instance {
-            true => ctu_iig::import(text, "damaged", &ctu_iig::Options::default()).is_ok(),
-            false => rt_app::import(text, "damaged", &rt_app::Options::default()).is_ok(),
-        };
+        let import = |text: &str| drop(import_text(&path, text, "damaged"));
         for (at, _) in text.char_indices() {
             import(&text[..at]);
             for byte in [b"{}[]\",:0-9/*\\;="[at % 15], b"9x \n"[at % 4]] {
@@ -94,6 +111,23 @@ fn damaged_inputs_do_no_harm() {
                 if let Ok(text) = String::from_utf8(bytes) {
                     import(&text);
                 }
+            }
+        }
+    }
+}
+
+/// The same for models. Most damage is wrong XML, so only values are changed, at some places.
+#[test]
+fn damaged_models_do_no_harm() {
+    for path in inputs("amalthea", "amxmi") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (at, _) in text.char_indices().step_by(53) {
+            let _ = import_text(&path, &text[..at], "damaged");
+            let start = text[at..].find("=\"").map_or(at, |found| at + found + 2);
+            for value in ["-", "9", "999999999999999999", "0.0 ", "e", "?type="] {
+                let mut damaged = text.clone();
+                damaged.insert_str(start, value);
+                let _ = import_text(&path, &damaged, "damaged");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use macrotick_exchange::{ctu_iig, rt_app, ImportError, MAX_BYTES};
+use macrotick_exchange::{amalthea, ctu_iig, rt_app, ImportError, MAX_BYTES};
 use macrotick_model::Duration;
 
 fn rt_app(text: &str) -> Result<usize, ImportError> {
@@ -116,4 +116,113 @@ fn a_periodic_thread_can_become_load() {
     assert_eq!(error, "f.json: tasks: no thread is named `nose`");
     let error = import(&["a", "Noise"]).unwrap_err().to_string();
     assert!(error.contains("no thread becomes a task"), "{error}");
+}
+
+/// A model with these tasks and runnables, and a CPU of 100 MHz.
+fn model(software: &str) -> String {
+    let rest = "<hwModel><structures><modules xsi:type=\"am:ProcessingUnit\" name=\"c\" frequencyDomain=\"f?type=Clock\"/>
+        </structures><domains xsi:type=\"am:Clock\" name=\"f\"><defaultValue value=\"100.0\" unit=\"MHz\"/></domains>
+        </hwModel><stimuliModel><stimuli xsi:type=\"am:PeriodicStimulus\" name=\"p\"><recurrence value=\"10\" unit=\"ms\"/>
+        </stimuli></stimuliModel>";
+    let spaces = "xmlns:am=\"u\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"";
+    format!("<am:Amalthea {spaces}><swModel>{software}</swModel>{rest}</am:Amalthea>")
+}
+
+fn amalthea(text: &str) -> Result<macrotick_model::System, String> {
+    let begin = Instant::now();
+    let source = amalthea::Source { name: "f.amxmi", text };
+    let result = amalthea::import(&[source], &amalthea::Options::default());
+    assert!(begin.elapsed().as_secs() < 60, "{}", text.get(..300).unwrap_or(text));
+    result.map(|(system, _)| system).map_err(|error| error.to_string())
+}
+
+fn task(name: &str, items: &str) -> String {
+    format!("<tasks name=\"{name}\" stimuli=\"p?type=PeriodicStimulus\"><activityGraph>{items}</activityGraph></tasks>")
+}
+
+const TICKS: &str =
+    "<items xsi:type=\"am:Ticks\"><default value=\"1000\" xsi:type=\"am:DiscreteValueConstant\"/></items>";
+
+#[test]
+fn long_models_are_refused() {
+    let half = " ".repeat(amalthea::MAX_BYTES / 2 + 1);
+    let sources = ["a", "b"].map(|name| amalthea::Source { name, text: &half });
+    let error = amalthea::import(&sources, &amalthea::Options::default()).unwrap_err().to_string();
+    assert_eq!(error, "b: the file is longer than 16777216 bytes");
+}
+
+#[test]
+fn large_models_take_linear_time() {
+    let fill = |part: &str| part.repeat(MAX_BYTES / part.len() - 1000);
+    for items in [
+        fill("<items xsi:type=\"am:X\"/>"),
+        fill("<items xsi:type=\"am:RunnableCall\" runnable=\"none\"/>"),
+        fill("<items xsi:type=\"am:Switch\"><entries/></items>"),
+        fill("<items xsi:type=\"am:Group\">"),
+        "<items xsi:type=\"am:Group\">".repeat(60_000) + &"</items>".repeat(60_000),
+        format!("<items xsi:type=\"am:Ticks\">{}</items>", fill("<extended key=\"x?type=Y\"/>")),
+        format!("<items xsi:type=\"am:RunnableCall\" runnable=\"{}\"/>", fill("p?type=PeriodicStimulus ")),
+    ] {
+        let _ = amalthea(&model(&task("a", &items)));
+    }
+    let _ = amalthea(&model(&fill("<tasks name=\"a\"/>")));
+    let _ = amalthea(&fill("<a b='"));
+    let _ = amalthea(&fill("<a>"));
+    assert_eq!(amalthea(&model(&task("a", &TICKS.repeat(1000)))).unwrap().tasks[0].wcet, Duration::from_millis(10));
+}
+
+/// Each runnable calls the next one twice, so the calls double with each level.
+#[test]
+fn calls_do_not_multiply() {
+    let call = |index| format!("<items xsi:type=\"am:RunnableCall\" runnable=\"r{index}?type=Runnable\"/>");
+    let runnable =
+        |index, items: &str| format!("<runnables name=\"r{index}\"><activityGraph>{items}</activityGraph></runnables>");
+    let levels = |count: usize| {
+        let mut software = task("a", &call(0)) + &runnable(count, TICKS);
+        (0..count).for_each(|index| software.push_str(&runnable(index, &call(index + 1).repeat(2))));
+        amalthea(&model(&software))
+    };
+    assert_eq!(levels(9).unwrap().tasks[0].wcet, Duration::from_micros(5120));
+    assert!(levels(60).unwrap_err().contains("the sum of ticks is too large"));
+    assert!(levels(64).unwrap_err().contains("more than 64 groups and calls within each other"));
+}
+
+#[test]
+fn a_ring_of_triggers_ends() {
+    let task = |index: usize| {
+        let next = (index + 1) % 500;
+        let trigger =
+            format!("<items xsi:type=\"am:InterProcessTrigger\" stimulus=\"s{next}?type=InterProcessStimulus\"/>");
+        task(&format!("t{index}"), &(TICKS.to_owned() + &trigger))
+            .replace("p?type=Periodic", &format!("s{index}?type=InterProcess"))
+    };
+    let text = model(&(0..500).map(task).collect::<String>());
+    let stimuli: String =
+        (0..500).map(|index| format!("<stimuli xsi:type=\"am:InterProcessStimulus\" name=\"s{index}\"/>")).collect();
+    let error = amalthea(&text.replace("<stimuliModel>", &format!("<stimuliModel>{stimuli}"))).unwrap_err();
+    assert!(error.starts_with("f.amxmi:1: tasks.t0: it needs one trigger"), "{error}");
+    assert!(error.ends_with("480 more errors are not shown"), "{error}");
+}
+
+#[test]
+fn tasks_of_a_model_have_a_limit() {
+    let tasks = |count: usize| model(&(0..count).map(|index| task(&format!("t{index}"), TICKS)).collect::<String>());
+    assert_eq!(amalthea(&tasks(4096)).unwrap().tasks.len(), 4096);
+    assert_eq!(amalthea(&tasks(4097)).unwrap_err().split(": ").last(), Some("the model has more than 4096 tasks"));
+}
+
+#[test]
+fn tasks_can_be_left_out() {
+    let text = model(&(task("a", TICKS) + &task("Event driven", TICKS).replace("p?type", "none?type")));
+    let import = |names: &[&str]| {
+        let leave_out = names.iter().map(|name| name.to_string()).collect();
+        let source = amalthea::Source { name: "f.amxmi", text: &text };
+        amalthea::import(&[source], &amalthea::Options { leave_out }).map_err(|error| error.to_string())
+    };
+    assert!(import(&[]).is_err());
+    let (system, remarks) = import(&["Event driven"]).unwrap();
+    assert_eq!((system.tasks.len(), system.tasks[0].name.as_str()), (1, "a"));
+    assert_eq!(remarks[0], "tasks.Event driven: is left out: the table has no time for it");
+    assert_eq!(import(&["b"]).unwrap_err(), "f.amxmi: swModel: no task is named `b`");
+    assert!(import(&["a", "Event driven"]).unwrap_err().contains("the model has no task"));
 }
