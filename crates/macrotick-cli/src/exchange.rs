@@ -117,6 +117,18 @@ pub enum ImportTool {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Import a model of AMALTHEA (Eclipse APP4MC): tasks get periods and WCETs, and event chains become chains
+    Amalthea {
+        /// The files of the model (`.amxmi`); the first one names the system
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Leave out tasks, such as those without a period; their names, separated by commas
+        #[arg(long, value_name = "NAME", value_delimiter = ',')]
+        leave_out: Vec<String>,
+        /// The file for the description
+        #[command(flatten)]
+        output: OutputArgs,
+    },
 }
 
 /// Arguments of `export`.

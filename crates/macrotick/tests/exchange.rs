@@ -60,6 +60,31 @@ fn an_instance_becomes_a_plan() {
 }
 
 #[test]
+fn a_model_becomes_a_plan() {
+    let system = folder("exchange-amalthea").join("system.yaml").display().to_string();
+    let (code, printed, told) = call(&["import", "amalthea", &input("amalthea/engine.amxmi"), "-o", &system]);
+    assert_eq!((code, printed.as_str()), (0, ""), "{told}");
+    assert!(told.contains("remark: tasks.Actuate, tasks.Log: a triggered task gets the period"), "{told}");
+    let text = std::fs::read_to_string(&system).unwrap();
+    assert!(text.contains("after: [control]") && text.contains("reaction: 25ms, age: 20ms"), "{text}");
+    let (code, _, told) = call(&["plan", &system]);
+    assert_eq!(code, 0, "{told}");
+
+    // The files of a split model become one system. A part alone is refused.
+    let part = |name: &str| input(&format!("amalthea/split/{name}.amxmi"));
+    let files = [part("sw"), part("hw"), part("stimuli")];
+    let words = ["import", "amalthea", &files[0], &files[1], &files[2]];
+    let (code, printed, told) = call(&words);
+    assert_eq!((code, printed.lines().next()), (0, Some("system: sw")), "{told}");
+    let (code, printed, told) = call(&words[..3]);
+    assert_eq!((code, printed.as_str()), (2, ""));
+    let reason = "hwModel: the model has no processing unit";
+    assert!(told.starts_with(&format!("error: {}: {reason}", files[0])), "{told}");
+    let (code, _, told) = call(&["import", "amalthea", &input("amalthea/waters.amxmi"), "--leave-out", "ISR_1"]);
+    assert!(code == 0 && told.contains("tasks.ISR_1: is left out"), "{told}");
+}
+
+#[test]
 fn wrong_input_has_exit_code_2() {
     let folder = folder("exchange-wrong");
     let at = |name: &str| folder.join(name).display().to_string();
@@ -84,7 +109,19 @@ fn wrong_input_has_exit_code_2() {
     assert!(refused(&["import", "rt-app", &workload, "--as-load", "x"]).contains("no thread is named `x`"));
     assert!(refused(&["import", "ctu-iig", &workload]).contains("expected the name of an entry"));
     assert!(refused(&["import", "ctu-iig", &input("ctu_iig/small.dat"), "--latency", "0"]).contains("is no factor"));
-    assert!(refused(&["import", "amalthea", &workload]).contains("amalthea"));
+    assert!(refused(&["import", "autosar", &workload]).contains("autosar"));
+
+    let model = input("amalthea/engine.amxmi");
+    assert!(refused(&["import", "amalthea"]).contains("<FILES>"));
+    assert!(refused(&["import", "amalthea", &workload]).contains("workload.json:1:1: "));
+    assert!(refused(&["import", "amalthea", "/dev/zero"]).contains("the file is longer than 16777216 bytes"));
+    assert!(refused(&["import", "amalthea", &model, &model]).contains("another task has this name"));
+    assert!(refused(&["import", "amalthea", &model, "-o", &model]).contains("is given twice"));
+    assert!(refused(&["import", "amalthea", &model, "--leave-out", "x"]).contains("no task is named `x`"));
+    let cycle = input("refused/calls.amxmi");
+    let told = refused(&["import", "amalthea", &cycle, "-o", &at("m.yaml")]);
+    assert!(told.contains(&format!("{cycle}:28: runnables.Itself: the runnable calls itself\n")), "{told}");
+    assert!(!folder.join("m.yaml").exists());
 
     let odd = "system: s\nmacrotick: 1ns\ntasks:\n  - {name: a, period: 1000001ns, wcet: 10us}\n";
     std::fs::write(folder.join("odd.yaml"), odd).unwrap();

@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use macrotick_cli::{ImportArgs, ImportTool};
-use macrotick_exchange::{ctu_iig, rt_app, ImportError, MAX_BYTES};
+use macrotick_exchange::{amalthea, ctu_iig, rt_app, ImportError, MAX_BYTES};
 use macrotick_model::files::FileError;
 use macrotick_model::System;
 use macrotick_report::output;
@@ -25,6 +25,10 @@ pub fn execute(args: &ImportArgs) -> Result<Outcome, CliError> {
             let options = ctu_iig::Options { cpus: *cpus, load: *load, latency: *latency };
             import(file, &output.output, |text, name| ctu_iig::import(text, name, &options))
         }
+        ImportTool::Amalthea { files, leave_out, output } => {
+            let options = amalthea::Options { leave_out: leave_out.clone() };
+            import_model(files, &output.output, &options)
+        }
     }
 }
 
@@ -37,6 +41,25 @@ fn import(
 ) -> Result<Outcome, CliError> {
     Files::default().reads([file]).writes(to).check()?;
     let (system, remarks) = import(&read(file, MAX_BYTES)?, &file.display().to_string())?;
+    written(to, &system.to_yaml(), &remarks)
+}
+
+/// Imports a model of several files. Its limit holds for all of them together.
+fn import_model(files: &[PathBuf], to: &Option<PathBuf>, options: &amalthea::Options) -> Result<Outcome, CliError> {
+    Files::default().reads(files).writes(to).check()?;
+    let mut texts = Vec::new();
+    let mut length = 0;
+    for file in files {
+        let text = read(file, amalthea::MAX_BYTES)?;
+        length += text.len();
+        if length > amalthea::MAX_BYTES {
+            let file = file.display().to_string();
+            return Err(ImportError::Long { file, most: amalthea::MAX_BYTES }.into());
+        }
+        texts.push((file.display().to_string(), text));
+    }
+    let sources: Vec<_> = texts.iter().map(|(name, text)| amalthea::Source { name, text }).collect();
+    let (system, remarks) = amalthea::import(&sources, options)?;
     written(to, &system.to_yaml(), &remarks)
 }
 
