@@ -161,6 +161,11 @@ fn measure_any_program() {
 }
 
 #[test]
+fn move_from_amalthea() {
+    Page::of("how-to/move-from-amalthea").execute(1);
+}
+
+#[test]
 #[ignore = "needs the lab"]
 fn move_from_rt_app() {
     Page::of("how-to/move-from-rt-app")
