@@ -17,8 +17,9 @@ pub enum WireViolation {
         /// The courses.
         courses: usize,
     },
-    /// The links of a course do not lead from the sender to the receiver through nodes that forward.
-    #[error("flow `{flow}`: its links do not lead from `{from}` to `{to}`")]
+    /// The links of a course do not lead from the sender to the receiver through nodes that forward, or they are not
+    /// those of the flow.
+    #[error("flow `{flow}`: its links do not lead from `{from}` to `{to}`, or are not its route")]
     Route {
         /// The flow.
         flow: String,
@@ -36,6 +37,16 @@ pub enum WireViolation {
         start: Duration,
         /// The ready instant.
         ready: Duration,
+    },
+    /// A sender starts a frame at no multiple of the tick.
+    #[error("flow `{flow}`: its frame starts at {start}, which is no multiple of {tick}")]
+    Tick {
+        /// The flow.
+        flow: String,
+        /// The start at the sender.
+        start: Duration,
+        /// The time of which it has to be a multiple.
+        tick: Duration,
     },
     /// A frame starts on a link before the node can forward it.
     #[error("flow `{flow}`: its frame starts at {start} on the link from `{from}` to `{to}`, but is there at {there}")]
@@ -133,7 +144,8 @@ fn leads(wire: &Wire, flow: &WireFlow, course: &Course) -> bool {
         }
         node = link.to;
     }
-    node == flow.to && !course.hops.is_empty()
+    let is_given = |route: &Vec<usize>| course.hops.iter().map(|(link, _)| link).eq(route);
+    node == flow.to && !course.hops.is_empty() && flow.route.as_ref().is_none_or(is_given)
 }
 
 /// Checks the instants of one flow, and notes its visits.
@@ -149,6 +161,9 @@ fn follow(
     if first < ready || first < Duration::ZERO {
         violations.push(WireViolation::Early { flow: flow.name.clone(), start: first, ready });
     }
+    if first.as_nanos() % wire.tick.as_nanos() != 0 {
+        violations.push(WireViolation::Tick { flow: flow.name.clone(), start: first, tick: wire.tick });
+    }
     let mut there = first;
     for &(hop, start) in &course.hops {
         let link = &wire.links[hop];
@@ -156,7 +171,7 @@ fn follow(
             let (from, to) = (wire.nodes[link.from].name.clone(), wire.nodes[link.to].name.clone());
             violations.push(WireViolation::TooSoon { flow: flow.name.clone(), from, to, start, there });
         }
-        let sent = start + link.time(flow.size);
+        let sent = start + link.time(flow.frame);
         let visit = Visit {
             flow: number,
             there: there.min(start).as_nanos(),
@@ -239,13 +254,13 @@ mod tests {
         let node = |name: &str| Node { name: name.into(), forwards: (name == "s").then_some(US(2)) };
         let speed = Speed::from_bits(1_000_000_000);
         let link = |from, to| Link { from, to, speed, propagation: US(1) };
-        Wire { nodes: ["a", "b", "c", "s"].map(node).into(), links: vec![link(0, 3), link(1, 3), link(3, 2)] }
+        Wire { nodes: ["a", "b", "c", "s"].map(node).into(), links: vec![link(0, 3), link(1, 3), link(3, 2)], ..Wire::default() }
     }
 
     fn flow(name: &str, from: usize, period: i64) -> WireFlow {
         let (period, deadline) = (US(period), US(60));
-        // 1208 bytes with headers and gap take 9.92 us.
-        WireFlow { name: name.into(), from, to: 2, size: Size::from_bytes(1198), period, ready: None, deadline }
+        // 9.92 us at 1 Gb/s.
+        WireFlow { name: name.into(), from, to: 2, route: None, frame: Size::from_bytes(1240), period, ready: None, deadline }
     }
 
     fn course(first: i64, link: usize) -> Course {
@@ -279,7 +294,7 @@ mod tests {
     #[test]
     fn a_course_has_a_way_and_instants_in_order() {
         let flows = [flow("x", 0, 100)];
-        let wrong = ["flow `x`: its links do not lead from `a` to `c`"];
+        let wrong = ["flow `x`: its links do not lead from `a` to `c`, or are not its route"];
         for hops in [vec![], vec![(0, US(0))], vec![(2, US(0))], vec![(1, US(0)), (2, US(20))], vec![(7, US(0))]] {
             assert_eq!(told(&flows, &[Course { hops }]), wrong);
         }
@@ -287,6 +302,17 @@ mod tests {
         let told_soon = "flow `x`: its frame starts at 12us on the link from `s` to `c`, but is there at 12920ns";
         assert_eq!(told(&flows, &[soon]), [told_soon]);
         assert_eq!(told(&flows, &[]), ["1 flows have 0 courses"]);
+        let given = |route: &[usize]| [WireFlow { route: Some(route.to_vec()), ..flow("x", 0, 100) }];
+        assert_eq!(told(&given(&[0, 2]), &[course(0, 0)]), [""; 0]);
+        assert_eq!(told(&given(&[1, 2]), &[course(0, 0)]), wrong);
+    }
+
+    #[test]
+    fn a_sender_starts_frames_at_multiples_of_the_tick() {
+        let wire = Wire { tick: US(4), ..star() };
+        let judge = |first| judge_wire(&wire, &[flow("x", 0, 100)], &[course(first, 0)]);
+        assert_eq!(judge(8), []);
+        assert_eq!(judge(9), [WireViolation::Tick { flow: "x".into(), start: US(9), tick: US(4) }]);
     }
 
     #[test]

@@ -65,8 +65,8 @@ fn nothing_that_has_a_plan_is_proved_impossible() {
             .map(|number| {
                 let period = [20, 25, 30, 40][draw(4) as usize];
                 let deadline = Duration::from_micros(15 + draw(30));
-                let size = Size::from_bytes(200 + 300 * draw(6) as u32);
-                WireFlow { deadline, size, ..flow(&format!("f{number}"), (draw(2) as usize, 2), period) }
+                let frame = Size::from_bytes(242 + 300 * draw(6) as u32);
+                WireFlow { deadline, frame, ..flow(&format!("f{number}"), (draw(2) as usize, 2), period) }
             })
             .collect();
         match plan(&wire, &flows) {
@@ -85,7 +85,7 @@ fn nothing_that_has_a_plan_is_proved_impossible() {
 fn starts(wire: &Wire, flows: &[WireFlow]) -> Option<Vec<Course>> {
     let course = |flow: &WireFlow, start: i64| {
         let first = Duration::from_micros(start);
-        Course { hops: vec![(flow.from, first), (2, first + wire.hop(flow.from, flow.size))] }
+        Course { hops: vec![(flow.from, first), (2, first + wire.hop(flow.from, flow.frame))] }
     };
     let range = |flow: &WireFlow| 0..flow.period.as_nanos() / 1000;
     for one in range(&flows[0]) {
@@ -106,6 +106,40 @@ fn starts(wire: &Wire, flows: &[WireFlow]) -> Option<Vec<Course>> {
 }
 
 #[test]
+fn frames_keep_to_the_tick_and_to_a_given_route() {
+    let tick = Duration::from_micros(7);
+    for seed in 0..8 {
+        let (wire, mut flows) = switched(seed, Topology::Ring(6), Traffic { flows: 80, hosts: 2 });
+        let wire = Wire { tick, ..wire };
+        let free = plan(&wire, &flows).unwrap();
+        assert_eq!(judge_wire(&wire, &flows, &free), [], "{seed}");
+        assert!(free.iter().all(|course| course.hops[0].1 % tick == Duration::ZERO), "{seed}");
+        // Every second flow goes the other way around.
+        let others = |flow: &WireFlow, course: &Course| -> Option<Vec<usize>> {
+            let links = |nodes: &[usize]| -> Option<Vec<usize>> {
+                let link = |pair: &[usize]| wire.links.iter().position(|link| [link.from, link.to] == pair);
+                nodes.windows(2).map(link).collect()
+            };
+            let first = wire.links[course.hops[0].0].to;
+            let last = wire.links[course.hops.last()?.0].from;
+            let second = wire.links[course.hops[1].0].to;
+            let step = if second == (first + 1) % 6 { 5 } else { 1 };
+            let mut nodes = vec![flow.from, first];
+            while *nodes.last()? != last {
+                nodes.push((nodes.last()? + step) % 6);
+            }
+            nodes.push(flow.to);
+            links(&nodes)
+        };
+        for (flow, course) in flows.iter_mut().zip(&free).step_by(2).filter(|(_, course)| course.hops.len() > 2) {
+            flow.route = Some(others(flow, course).expect("the ring has another way"));
+        }
+        let around = plan(&wire, &flows).unwrap();
+        assert_eq!(judge_wire(&wire, &flows, &around), [], "{seed}");
+    }
+}
+
+#[test]
 fn the_plan_is_the_same_in_every_order() {
     let (wire, flows) = switched(5, Topology::Mesh(3, 3), Traffic { flows: 80, hosts: 2 });
     let courses = plan(&wire, &flows).unwrap();
@@ -117,14 +151,14 @@ fn the_plan_is_the_same_in_every_order() {
 
 fn flow(name: &str, (from, to): (usize, usize), period: i64) -> WireFlow {
     let period = Duration::from_micros(period);
-    WireFlow { name: name.into(), from, to, size: Size::from_bytes(1198), period, ready: None, deadline: period }
+    WireFlow { name: name.into(), from, to, route: None, frame: Size::from_bytes(1240), period, ready: None, deadline: period }
 }
 
-/// `a` and `b` send to `c` through a switch at 1 Gb/s. A frame of 1198 bytes takes 9.92 us on a link.
+/// `a` and `b` send to `c` through a switch at 1 Gb/s. A frame of 1240 bytes takes 9.92 us on a link.
 fn star() -> Wire {
     let node = |name: &str| Node { name: name.into(), forwards: (name == "s").then_some(Duration::from_micros(2)) };
     let link = |from, to| Link { from, to, speed: Speed::from_bits(1_000_000_000), propagation: Duration::ZERO };
-    Wire { nodes: ["a", "b", "c", "s"].map(node).into(), links: vec![link(0, 3), link(1, 3), link(3, 2)] }
+    Wire { nodes: ["a", "b", "c", "s"].map(node).into(), links: vec![link(0, 3), link(1, 3), link(3, 2)], ..Wire::default() }
 }
 
 #[test]
@@ -160,7 +194,7 @@ fn a_flow_takes_the_place_of_others() {
         ..flow(name, (1, 2), 46)
     };
     let long =
-        WireFlow { size: Size::from_bytes(2450), deadline: Duration::from_micros(90), ..flow("long", (0, 2), 46) };
+        WireFlow { frame: Size::from_bytes(2492), deadline: Duration::from_micros(90), ..flow("long", (0, 2), 46) };
     let flows = [at("y", 20, 22), at("x", 0, 60), long];
     let courses = plan(&wire, &flows).unwrap();
     assert_eq!(judge_wire(&wire, &flows, &courses), []);

@@ -1,6 +1,6 @@
 //! Switched networks with random flows.
 
-use macrotick_model::wire::{Link, Node, Wire, WireFlow};
+use macrotick_model::wire::{ethernet, Link, Node, Wire, WireFlow};
 use macrotick_model::{Duration, Size, Speed};
 
 use crate::draw::Random;
@@ -44,8 +44,8 @@ pub fn switched(seed: u64, topology: Topology, traffic: Traffic) -> (Wire, Vec<W
         let from = random.one(&hosts);
         let to = std::iter::repeat_with(|| random.one(&hosts)).find(|to| *to != from).expect("there are several hosts");
         let period = Duration::from_micros(random.one(&PERIODS_US));
-        let size = Size::from_bytes(random.between(46, 1500) as u32);
-        WireFlow { name: format!("f{number}"), from, to, size, period, ready: None, deadline: period }
+        let frame = ethernet(Size::from_bytes(random.between(46, 1500) as u32));
+        WireFlow { name: format!("f{number}"), from, to, route: None, frame, period, ready: None, deadline: period }
     };
     let flows = (0..traffic.flows).map(flow).collect();
     (network.wire, flows)

@@ -7,12 +7,20 @@ use crate::time::Duration;
 use crate::units::{Size, Speed};
 
 /// A switched network.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     /// The hosts and switches.
     pub nodes: Vec<Node>,
     /// The links. A cable that sends in both directions is two links.
     pub links: Vec<Link>,
+    /// A sender starts its frames at multiples of this time, at least 1 ns.
+    pub tick: Duration,
+}
+
+impl Default for Wire {
+    fn default() -> Wire {
+        Wire { nodes: Vec::new(), links: Vec::new(), tick: Duration::from_nanos(1) }
+    }
 }
 
 /// A host or a switch.
@@ -47,8 +55,10 @@ pub struct WireFlow {
     pub from: usize,
     /// The number of the node that receives it.
     pub to: usize,
-    /// The payload of the frame: an IP packet with its headers.
-    pub size: Size,
+    /// The links of its way, in order. `None` lets the planner choose it.
+    pub route: Option<Vec<usize>>,
+    /// The bytes for which the frame occupies a link, with preamble and gap (see [`ethernet`]).
+    pub frame: Size,
     /// The period.
     pub period: Duration,
     /// The instant at which the frame is ready, within its period. `None` lets the planner choose it.
@@ -65,29 +75,33 @@ pub struct Course {
     pub hops: Vec<(usize, Duration)>,
 }
 
-impl Link {
-    /// The bytes of a frame beside its payload: header, check sequence, tag, preamble and gap.
+/// Returns the bytes for which an Ethernet frame with this payload and the tag of a VLAN occupies a link.
+pub fn ethernet(payload: Size) -> Size {
+    /// Header, check sequence, tag, preamble and gap.
     const AROUND: u32 = 14 + 4 + 4 + 8 + 12;
     /// The shortest frame with its tag, preamble and gap.
     const SHORTEST: u32 = 68 + 8 + 12;
+    Size::from_bytes(payload.bytes().saturating_add(AROUND).max(SHORTEST))
+}
 
-    /// Returns the time for which a frame with this payload and the tag of a VLAN occupies the link.
-    pub fn time(&self, payload: Size) -> Duration {
-        self.speed.time(payload.bytes().saturating_add(Self::AROUND).max(Self::SHORTEST))
+impl Link {
+    /// Returns the time for which a frame occupies the link.
+    pub fn time(&self, frame: Size) -> Duration {
+        self.speed.time(frame.bytes())
     }
 }
 
 impl Wire {
     /// Returns the time from the start of a frame on a link until it can start on the next one, or has arrived.
-    pub fn hop(&self, link: usize, payload: Size) -> Duration {
+    pub fn hop(&self, link: usize, frame: Size) -> Duration {
         let link = &self.links[link];
-        link.time(payload) + link.propagation + self.nodes[link.to].forwards.unwrap_or(Duration::ZERO)
+        link.time(frame) + link.propagation + self.nodes[link.to].forwards.unwrap_or(Duration::ZERO)
     }
 
     /// Returns the instant at which a frame with this course has arrived. A course without hops has none.
-    pub fn arrival(&self, course: &Course, payload: Size) -> Option<Duration> {
+    pub fn arrival(&self, course: &Course, frame: Size) -> Option<Duration> {
         let (link, start) = *course.hops.last()?;
         let Link { propagation, .. } = self.links[link];
-        Some(start + self.links[link].time(payload) + propagation)
+        Some(start + self.links[link].time(frame) + propagation)
     }
 }

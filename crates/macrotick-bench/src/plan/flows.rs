@@ -114,7 +114,7 @@ fn fullest(wire: &Wire, flows: &[WireFlow], courses: &[Course]) -> f64 {
     let mut loads = vec![0.0; wire.links.len()];
     for (flow, course) in flows.iter().zip(courses) {
         for (link, _) in &course.hops {
-            loads[*link] += wire.links[*link].time(flow.size).as_nanos() as f64 / flow.period.as_nanos() as f64;
+            loads[*link] += wire.links[*link].time(flow.frame).as_nanos() as f64 / flow.period.as_nanos() as f64;
         }
     }
     loads.into_iter().fold(0.0, f64::max) * 100.0

@@ -4,6 +4,7 @@ use macrotick_model::wire::{Wire, WireFlow};
 use macrotick_model::Duration;
 
 use super::line::Line;
+use crate::demand::round_up;
 
 /// A link of a route, the time from the start of the frame at its sender until its start here, and its time here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,36 +19,40 @@ pub(super) fn hops(wire: &Wire, flow: &WireFlow, route: &[usize]) -> (Vec<Hop>, 
     let (mut since, mut arrived) = (Duration::ZERO, Duration::ZERO);
     let mut all = Vec::with_capacity(route.len());
     for &link in route {
-        let length = wire.links[link].time(flow.size);
+        let length = wire.links[link].time(flow.frame);
         all.push(Hop { link, since, length });
         arrived = since + length + wire.links[link].propagation;
-        since += wire.hop(link, flow.size);
+        since += wire.hop(link, flow.frame);
     }
     (all, arrived)
 }
 
-/// Returns the first and the last instant at which a frame may start at its sender. It takes `arrived` from there on.
-/// `None` if it would always be late.
-pub(super) fn range(flow: &WireFlow, arrived: Duration) -> Option<(Duration, Duration)> {
+/// Returns the first and the last instant at which a frame may start at its sender, both multiples of `tick`. It takes
+/// `arrived` from there on. `None` if it would always be late.
+pub(super) fn range(flow: &WireFlow, arrived: Duration, tick: Duration) -> Option<(Duration, Duration)> {
     let slack = flow.deadline - arrived;
     if slack < Duration::ZERO {
         return None;
     }
-    Some(match flow.ready {
+    let (first, last) = match flow.ready {
         // Later instants than one period are the same instants again.
         Some(ready) => (ready, ready + slack.min(flow.period - NS)),
         None => (Duration::ZERO, flow.period - NS),
-    })
+    };
+    let (first, last) = (round_up(first, tick), last - last % tick);
+    (first <= last).then_some((first, last))
 }
 
 const NS: Duration = Duration::from_nanos(1);
 
-/// Returns the earliest start at the sender, within `range`, at which all links are free in every period.
+/// Returns the earliest multiple of `tick`, within the range of starts at the sender, at which all links are free in
+/// every period.
 pub(super) fn earliest(
     lines: &[Line],
     every: Duration,
     hops: &[Hop],
     (first, last): (Duration, Duration),
+    tick: Duration,
 ) -> Option<Duration> {
     let mut start = first;
     let mut free = 0;
@@ -62,8 +67,9 @@ pub(super) fn earliest(
             free += 1;
             continue;
         }
-        start += found - at;
-        free = 1;
+        let exact = start + (found - at);
+        start = round_up(exact, tick);
+        free = usize::from(start == exact);
         if start > last {
             return None;
         }

@@ -14,23 +14,23 @@ use super::WireError;
 ///
 /// * A flow has no route.
 /// * A deadline is shorter than the way.
-/// * The frames of a sender or receiver with one link have no room there.
+/// * Frames have no room on a link that they must cross: that of a given route, or the only one of an end.
 pub(super) fn refute(wire: &Wire, flows: &[WireFlow], routes: &mut Routes) -> Result<(), WireError> {
     let mut only: BTreeMap<usize, Vec<&WireFlow>> = BTreeMap::new();
     for flow in flows {
         let names = || (flow.name.clone(), wire.nodes[flow.from].name.clone(), wire.nodes[flow.to].name.clone());
-        let route = routes.shortest(flow.from, flow.to, &|_| 0.0).filter(|route| !route.is_empty());
+        let route = routes.of(flow, &|_| 0.0).filter(|route| !route.is_empty());
         let Some(route) = route else {
             let (flow, from, to) = names();
             return Err(WireError::NoRoute { flow, from, to });
         };
         // The route is the shortest for long frames. With one speed everywhere, it is so for all.
         let (_, least) = hops(wire, flow, &route);
-        if least > flow.deadline && is_uniform(wire) {
+        if least > flow.deadline && (flow.route.is_some() || is_uniform(wire)) {
             let ((name, from, to), deadline) = (names(), flow.deadline);
             return Err(WireError::TooFar { flow: name, from, to, least, deadline });
         }
-        routes.only_links(flow.from, flow.to).for_each(|link| only.entry(link).or_default().push(flow));
+        routes.only_links(flow).into_iter().for_each(|link| only.entry(link).or_default().push(flow));
     }
     only.into_iter().try_for_each(|(link, flows)| fits(wire, link, &flows))
 }
@@ -44,7 +44,7 @@ fn is_uniform(wire: &Wire) -> bool {
 fn fits(wire: &Wire, number: usize, flows: &[&WireFlow]) -> Result<(), WireError> {
     let link = &wire.links[number];
     let (from, to) = (wire.nodes[link.from].name.clone(), wire.nodes[link.to].name.clone());
-    let time = |flow: &WireFlow| link.time(flow.size);
+    let time = |flow: &WireFlow| link.time(flow.frame);
     if let Some(flow) = flows.iter().find(|flow| time(flow) > flow.period) {
         let (time, period) = (time(flow), flow.period);
         return Err(WireError::TooLong { flow: flow.name.clone(), from, to, time, period });
@@ -70,11 +70,11 @@ fn clash<'a>(link: &Link, flows: &[&'a WireFlow]) -> Option<(&'a WireFlow, &'a W
         longest.entry(flow.period).or_default().push(flow);
     }
     for of_period in longest.values_mut() {
-        of_period.sort_by_key(|flow| (Reverse(link.time(flow.size)), &flow.name));
+        of_period.sort_by_key(|flow| (Reverse(link.time(flow.frame)), &flow.name));
         of_period.truncate(2);
     }
     let meet =
-        |one: &WireFlow, other: &WireFlow| link.time(one.size) + link.time(other.size) > one.period.gcd(other.period);
+        |one: &WireFlow, other: &WireFlow| link.time(one.frame) + link.time(other.frame) > one.period.gcd(other.period);
     let pairs = longest.values().enumerate().flat_map(|(index, of_period)| {
         let same = of_period.get(1).map(|second| (of_period[0], *second));
         same.into_iter().chain(longest.values().skip(index + 1).map(|slower| (of_period[0], slower[0])))

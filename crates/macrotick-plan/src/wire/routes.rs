@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use macrotick_model::wire::Wire;
+use macrotick_model::wire::{Wire, WireFlow};
 use macrotick_model::{Duration, Size};
 
-/// The payload for which links are compared: the longest one of Ethernet.
-const PAYLOAD: Size = Size::from_bytes(1500);
+/// The frame for which links are compared: the longest one of Ethernet, with its tag, preamble and gap.
+const FRAME: Size = Size::from_bytes(1542);
 
 /// The routes of a network. Distances to a receiver are computed once.
 pub(super) struct Routes<'a> {
@@ -31,13 +31,15 @@ impl<'a> Routes<'a> {
         Routes { wire, leaving, arriving, distances: BTreeMap::new() }
     }
 
-    /// Returns the link that all frames of a sender must cross, and that of all frames to a receiver, if there are any.
-    pub fn only_links(&self, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
-        let only = |links: &'_ [usize]| match links {
+    /// Returns links that the frames of a flow must cross: those of its route. Without one, the only link of the sender,
+    /// and the only one of the receiver.
+    pub fn only_links(&self, flow: &WireFlow) -> Vec<usize> {
+        let only = |links: &[usize]| match links {
             [link] => Some(*link),
             _ => None,
         };
-        [only(&self.leaving[from]), only(&self.arriving[to])].into_iter().flatten()
+        let ends = || [only(&self.leaving[flow.from]), only(&self.arriving[flow.to])].into_iter().flatten().collect();
+        flow.route.clone().unwrap_or_else(ends)
     }
 
     /// Whether frames can pass through a node.
@@ -66,11 +68,32 @@ impl<'a> Routes<'a> {
             for &link in &self.arriving[node] {
                 let before = self.wire.links[link].from;
                 if distances[before].is_none() {
-                    near.push(Reverse((distance + self.wire.hop(link, PAYLOAD), before)));
+                    near.push(Reverse((distance + self.wire.hop(link, FRAME), before)));
                 }
             }
         }
         distances
+    }
+
+    /// Returns the route of a flow if it has one, or else a shortest one. `None` if no links lead to the receiver.
+    pub fn of(&mut self, flow: &WireFlow, load: &dyn Fn(usize) -> f64) -> Option<Vec<usize>> {
+        match &flow.route {
+            Some(route) => self.leads(flow, route).then(|| route.clone()),
+            None => self.shortest(flow.from, flow.to, load),
+        }
+    }
+
+    /// Whether these links lead from the sender of a flow to its receiver.
+    fn leads(&self, flow: &WireFlow, route: &[usize]) -> bool {
+        let mut node = flow.from;
+        for (index, number) in route.iter().enumerate() {
+            let Some(link) = self.wire.links.get(*number) else { return false };
+            if link.from != node || (index > 0 && !self.forwards(node)) {
+                return false;
+            }
+            node = link.to;
+        }
+        node == flow.to
     }
 
     /// Returns a shortest route. Where several links lead on equally well, it takes the one with the least `load`.
@@ -86,7 +109,7 @@ impl<'a> Routes<'a> {
         while node != to {
             let left = distances[node]?;
             let leads_on = |link: &&usize| {
-                let hop = self.wire.hop(**link, PAYLOAD);
+                let hop = self.wire.hop(**link, FRAME);
                 let next = self.wire.links[**link].to;
                 distances[next].is_some_and(|rest| rest + hop == left) && (next == to || self.forwards(next))
             };
@@ -115,7 +138,7 @@ impl<'a> Routes<'a> {
                     continue;
                 }
                 let whole: Vec<usize> = route[..index].iter().chain([&other]).chain(&rest).copied().collect();
-                let time = whole.iter().map(|link| self.wire.hop(*link, PAYLOAD)).sum();
+                let time = whole.iter().map(|link| self.wire.hop(*link, FRAME)).sum();
                 found.push((time, whole));
             }
         }

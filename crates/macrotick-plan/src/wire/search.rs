@@ -60,9 +60,9 @@ impl<'a> Search<'a> {
         let mut order: Vec<usize> = (0..self.flows.len()).collect();
         let key = |number: &usize| {
             let flow = &self.flows[*number];
-            let route = self.routes.shortest(flow.from, flow.to, &|_| 0.0).unwrap_or_default();
+            let route = self.routes.of(flow, &|_| 0.0).unwrap_or_default();
             let (_, arrived) = hops(self.wire, flow, &route);
-            let choices = range(flow, arrived).map_or(Duration::ZERO, |(first, last)| last - first);
+            let choices = range(flow, arrived, self.wire.tick).map_or(Duration::ZERO, |(first, last)| last - first);
             (choices, Reverse(arrived))
         };
         order.sort_by_cached_key(key);
@@ -95,25 +95,29 @@ impl<'a> Search<'a> {
     /// Places a flow on a route, if all links are free.
     fn fits(&mut self, number: usize, route: &[usize]) -> bool {
         let Some(way) = self.way(number, route) else { return false };
-        let start = earliest(&self.lines, self.flows[number].period, &way.hops, way.range);
+        let start = earliest(&self.lines, self.flows[number].period, &way.hops, way.range, self.wire.tick);
         start.inspect(|start| self.take(number, *start, &way.hops)).is_some()
     }
 
+    /// Returns the route of a flow, or else a shortest one.
     fn shortest(&mut self, number: usize) -> Option<Vec<usize>> {
         let (flow, lines) = (&self.flows[number], &self.lines);
-        self.routes.shortest(flow.from, flow.to, &|link| lines[link].load())
+        self.routes.of(flow, &|link| lines[link].load())
     }
 
     fn detours(&mut self, number: usize, shortest: &[usize]) -> Vec<Vec<usize>> {
         let (flow, lines) = (&self.flows[number], &self.lines);
-        self.routes.detours(shortest, flow.to, DETOURS, &|link| lines[link].load())
+        match &flow.route {
+            Some(_) => Vec::new(),
+            None => self.routes.detours(shortest, flow.to, DETOURS, &|link| lines[link].load()),
+        }
     }
 
     /// Returns a route with its instants, if the deadline allows it. Its links have the fold of the period then.
     fn way(&mut self, number: usize, route: &[usize]) -> Option<Way> {
         let flow = &self.flows[number];
         let (hops, arrived) = hops(self.wire, flow, route);
-        let range = range(flow, arrived)?;
+        let range = range(flow, arrived, self.wire.tick)?;
         hops.iter().for_each(|hop| self.lines[hop.link].fold(flow.period));
         Some(Way { hops, range })
     }
@@ -121,7 +125,7 @@ impl<'a> Search<'a> {
     fn not_found(&mut self, number: usize) -> WireError {
         let flow = &self.flows[number];
         let load = |link: &usize| self.lines[*link].load();
-        let route = self.routes.shortest(flow.from, flow.to, &|_| 0.0).unwrap_or_default();
+        let route = self.routes.of(flow, &|_| 0.0).unwrap_or_default();
         let fullest = route.iter().max_by(|one, other| load(one).total_cmp(&load(other))).copied().unwrap_or(0);
         let name = |node: usize| self.wire.nodes[node].name.clone();
         let link = &self.wire.links[fullest];
@@ -156,9 +160,9 @@ impl<'a> Search<'a> {
         let ways: Vec<Way> = routes.filter_map(|route| self.way(number, route)).collect();
         for (index, way) in ways.iter().enumerate() {
             let (first, last) = way.range;
-            let span = (last - first).as_nanos() as u64 + 1;
+            let ticks = ((last - first) / self.wire.tick) as u64 + 1;
             for _ in 0..STARTS {
-                let start = first + Duration::from_nanos((self.random.bits() % span) as i64);
+                let start = first + self.wire.tick * (self.random.bits() % ticks) as i64;
                 let in_the_way = |hop: &Hop| self.lines[hop.link].in_the_way(every, start + hop.since, hop.length);
                 let others: BTreeSet<usize> = way.hops.iter().flat_map(in_the_way).collect();
                 let price = others.iter().map(|other| u64::from(self.ejected[*other]).pow(2) + 1).sum();

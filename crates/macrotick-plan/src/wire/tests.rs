@@ -54,7 +54,7 @@ fn ring() -> Wire {
     let cables = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 0), (5, 2)];
     let link = |from, to| Link { from, to, speed: Speed::from_bits(1_000_000_000), propagation: NS(0) };
     let links = cables.into_iter().flat_map(|(one, other)| [link(one, other), link(other, one)]).collect();
-    Wire { nodes, links }
+    Wire { nodes, links, ..Wire::default() }
 }
 
 #[test]
