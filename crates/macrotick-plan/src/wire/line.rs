@@ -80,6 +80,15 @@ impl Line {
         }
     }
 
+    /// Returns the first end of a frame at or after an instant, seen in every `every`.
+    pub fn next_end(&self, every: Duration, from: Duration) -> Option<Duration> {
+        let until = |taken: &Taken| {
+            let common = every.gcd(taken.every).as_nanos();
+            Duration::from_nanos((taken.start + taken.length - from).as_nanos().rem_euclid(common))
+        };
+        self.taken.iter().map(until).min().map(|until| from + until)
+    }
+
     /// Returns the flows with frames in `[start, start + length)` of every `every`.
     pub fn in_the_way(&self, every: Duration, start: Duration, length: Duration) -> impl Iterator<Item = usize> + '_ {
         let meets = move |taken: &&Taken| {

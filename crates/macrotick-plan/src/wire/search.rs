@@ -10,13 +10,14 @@ use super::fit::{earliest, hops, range, Hop};
 use super::line::{Line, Taken};
 use super::routes::Routes;
 use super::WireError;
+use crate::demand::round_up;
 use crate::options::Clock;
 
 /// The other routes that a flow tries.
 const DETOURS: usize = 6;
 /// The starts on each route that are compared, if a flow must take the place of others.
-const STARTS: usize = 16;
-/// The most flows that take the place of others, for each flow of the network.
+const STARTS: usize = 32;
+/// The most flows that take the place of others before the search begins again, for each flow of the network.
 const ROUNDS: usize = 40;
 
 /// The state of the search.
@@ -55,15 +56,26 @@ impl<'a> Search<'a> {
         self.courses.into_iter().flatten().collect()
     }
 
-    /// Places all flows, until the clock is over.
+    /// Places all flows. The search begins again until the clock is over. Flows that were ejected often come sooner then.
     pub fn place_all(&mut self, clock: &Clock) -> Result<(), WireError> {
+        loop {
+            let Err(failed) = self.attempt(clock) else { return Ok(()) };
+            if clock.is_over() {
+                return Err(self.not_found(failed));
+            }
+            (0..self.flows.len()).for_each(|number| self.release(number));
+        }
+    }
+
+    /// Places all flows. The error is a flow without room.
+    fn attempt(&mut self, clock: &Clock) -> Result<(), usize> {
         let mut order: Vec<usize> = (0..self.flows.len()).collect();
         let key = |number: &usize| {
             let flow = &self.flows[*number];
             let route = self.routes.of(flow, &|_| 0.0).unwrap_or_default();
             let (_, arrived) = hops(self.wire, flow, &route);
             let choices = range(flow, arrived, self.wire.tick).map_or(Duration::ZERO, |(first, last)| last - first);
-            (choices, Reverse(arrived))
+            (choices, Reverse(self.ejected[*number]), Reverse(arrived))
         };
         order.sort_by_cached_key(key);
         let mut waiting = VecDeque::from(order);
@@ -73,7 +85,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             let ejected = if rounds == 0 || clock.is_over() { None } else { self.eject_for(number) };
-            waiting.extend(ejected.ok_or_else(|| self.not_found(number))?);
+            waiting.extend(ejected.ok_or(number)?);
             rounds -= 1;
         }
         Ok(())
@@ -161,8 +173,13 @@ impl<'a> Search<'a> {
         for (index, way) in ways.iter().enumerate() {
             let (first, last) = way.range;
             let ticks = ((last - first) / self.wire.tick) as u64 + 1;
-            for _ in 0..STARTS {
+            for turn in 0..STARTS {
                 let start = first + self.wire.tick * (self.random.bits() % ticks) as i64;
+                // Without gaps between frames, less time is lost. So half of the starts follow on another frame.
+                let start = match turn % 2 {
+                    0 => start,
+                    _ => self.behind(way, every, start).filter(|start| *start <= last).unwrap_or(start),
+                };
                 let in_the_way = |hop: &Hop| self.lines[hop.link].in_the_way(every, start + hop.since, hop.length);
                 let others: BTreeSet<usize> = way.hops.iter().flat_map(in_the_way).collect();
                 let price = others.iter().map(|other| u64::from(self.ejected[*other]).pow(2) + 1).sum();
@@ -174,10 +191,21 @@ impl<'a> Search<'a> {
         let (_, start, index, others) = best?;
         for &other in &others {
             self.ejected[other] += 1;
-            let course = self.courses[other].take().expect("a flow in the way is placed");
-            course.hops.iter().for_each(|(link, _)| self.lines[*link].release(other));
+            self.release(other);
         }
         self.take(number, start, &ways[index].hops);
         Some(others)
+    }
+
+    /// Returns the first start from an instant on with which the frame follows directly on another one, on some link.
+    fn behind(&self, way: &Way, every: Duration, from: Duration) -> Option<Duration> {
+        let of_hop = |hop: &Hop| Some(self.lines[hop.link].next_end(every, from + hop.since)? - hop.since);
+        way.hops.iter().filter_map(of_hop).min().map(|start| round_up(start, self.wire.tick))
+    }
+
+    /// Takes a flow out, if it is placed.
+    fn release(&mut self, number: usize) {
+        let hops = self.courses[number].take().map(|course| course.hops);
+        hops.into_iter().flatten().for_each(|(link, _)| self.lines[link].release(number));
     }
 }
