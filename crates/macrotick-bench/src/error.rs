@@ -52,6 +52,14 @@ pub enum BenchError {
         /// The path of the program.
         program: PathBuf,
     },
+    /// A tool of the host could not run.
+    #[error("cannot run `{command}`: {source}")]
+    Tool {
+        /// The tool.
+        command: String,
+        /// The error of the system.
+        source: std::io::Error,
+    },
     /// A tool of the host printed unexpected text.
     #[error("`{command}` printed no {expected}:\n{output}")]
     ToolOutput {

@@ -14,7 +14,7 @@ use crate::kit::scale::Scale;
 use crate::published::{self, Page};
 use crate::{
     containers, cost, deadline, e2e, isolation, jitter, lead, network, overhead, overrun, plan, response, timershield,
-    udp, wall,
+    tsnkit, udp, wall,
 };
 
 /// The longest time of a quick run.
@@ -38,7 +38,7 @@ type Run = fn(&Bench) -> Result<Results, BenchError>;
 /// Returns the size of each run in a guest before anything runs: jobs, milliseconds, loops, or another number.
 type Extent = fn(&Bench) -> Result<Vec<u64>, BenchError>;
 
-const ALL: [Experiment; 14] = [
+const ALL: [Experiment; 15] = [
     Experiment {
         name: "response",
         about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
@@ -154,6 +154,14 @@ const ALL: [Experiment; 14] = [
         is_timed_here: true,
         run: plan::run,
         extent: plan::extent,
+    },
+    Experiment {
+        name: "tsnkit",
+        about: "Flows of tsnkit's generator: its planners and ours, judged by its simulator; it needs no lab",
+        minutes: 30,
+        is_timed_here: true,
+        run: tsnkit::run,
+        extent: tsnkit::extent,
     },
 ];
 

@@ -23,6 +23,7 @@ pub mod publication;
 mod published;
 mod response;
 mod timershield;
+mod tsnkit;
 mod udp;
 mod wall;
 

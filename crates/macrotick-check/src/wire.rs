@@ -254,13 +254,26 @@ mod tests {
         let node = |name: &str| Node { name: name.into(), forwards: (name == "s").then_some(US(2)) };
         let speed = Speed::from_bits(1_000_000_000);
         let link = |from, to| Link { from, to, speed, propagation: US(1) };
-        Wire { nodes: ["a", "b", "c", "s"].map(node).into(), links: vec![link(0, 3), link(1, 3), link(3, 2)], ..Wire::default() }
+        Wire {
+            nodes: ["a", "b", "c", "s"].map(node).into(),
+            links: vec![link(0, 3), link(1, 3), link(3, 2)],
+            ..Wire::default()
+        }
     }
 
     fn flow(name: &str, from: usize, period: i64) -> WireFlow {
         let (period, deadline) = (US(period), US(60));
         // 9.92 us at 1 Gb/s.
-        WireFlow { name: name.into(), from, to: 2, route: None, frame: Size::from_bytes(1240), period, ready: None, deadline }
+        WireFlow {
+            name: name.into(),
+            from,
+            to: 2,
+            route: None,
+            frame: Size::from_bytes(1240),
+            period,
+            ready: None,
+            deadline,
+        }
     }
 
     fn course(first: i64, link: usize) -> Course {

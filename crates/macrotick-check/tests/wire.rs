@@ -151,14 +151,27 @@ fn the_plan_is_the_same_in_every_order() {
 
 fn flow(name: &str, (from, to): (usize, usize), period: i64) -> WireFlow {
     let period = Duration::from_micros(period);
-    WireFlow { name: name.into(), from, to, route: None, frame: Size::from_bytes(1240), period, ready: None, deadline: period }
+    WireFlow {
+        name: name.into(),
+        from,
+        to,
+        route: None,
+        frame: Size::from_bytes(1240),
+        period,
+        ready: None,
+        deadline: period,
+    }
 }
 
 /// `a` and `b` send to `c` through a switch at 1 Gb/s. A frame of 1240 bytes takes 9.92 us on a link.
 fn star() -> Wire {
     let node = |name: &str| Node { name: name.into(), forwards: (name == "s").then_some(Duration::from_micros(2)) };
     let link = |from, to| Link { from, to, speed: Speed::from_bits(1_000_000_000), propagation: Duration::ZERO };
-    Wire { nodes: ["a", "b", "c", "s"].map(node).into(), links: vec![link(0, 3), link(1, 3), link(3, 2)], ..Wire::default() }
+    Wire {
+        nodes: ["a", "b", "c", "s"].map(node).into(),
+        links: vec![link(0, 3), link(1, 3), link(3, 2)],
+        ..Wire::default()
+    }
 }
 
 #[test]
