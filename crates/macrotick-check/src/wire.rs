@@ -171,11 +171,11 @@ fn follow(
             let (from, to) = (wire.nodes[link.from].name.clone(), wire.nodes[link.to].name.clone());
             violations.push(WireViolation::TooSoon { flow: flow.name.clone(), from, to, start, there });
         }
-        let sent = start + link.time(flow.frame);
+        let sent = start + flow.time(wire, hop);
         let visit = Visit {
             flow: number,
             there: there.min(start).as_nanos(),
-            left: sent.as_nanos(),
+            left: (sent + link.gap).as_nanos(),
             every: flow.period.as_nanos(),
         };
         visits[hop].push(visit);
@@ -253,7 +253,7 @@ mod tests {
     fn star() -> Wire {
         let node = |name: &str| Node { name: name.into(), forwards: (name == "s").then_some(US(2)) };
         let speed = Speed::from_bits(1_000_000_000);
-        let link = |from, to| Link { from, to, speed, propagation: US(1) };
+        let link = |from, to| Link { from, to, speed, opening: US(0), gap: US(0), propagation: US(1) };
         Wire {
             nodes: ["a", "b", "c", "s"].map(node).into(),
             links: vec![link(0, 3), link(1, 3), link(3, 2)],
@@ -269,6 +269,7 @@ mod tests {
             from,
             to: 2,
             route: None,
+            job: None,
             frame: Size::from_bytes(1240),
             period,
             ready: None,

@@ -156,6 +156,7 @@ fn flow(name: &str, (from, to): (usize, usize), period: i64) -> WireFlow {
         from,
         to,
         route: None,
+        job: None,
         frame: Size::from_bytes(1240),
         period,
         ready: None,
@@ -166,7 +167,14 @@ fn flow(name: &str, (from, to): (usize, usize), period: i64) -> WireFlow {
 /// `a` and `b` send to `c` through a switch at 1 Gb/s. A frame of 1240 bytes takes 9.92 us on a link.
 fn star() -> Wire {
     let node = |name: &str| Node { name: name.into(), forwards: (name == "s").then_some(Duration::from_micros(2)) };
-    let link = |from, to| Link { from, to, speed: Speed::from_bits(1_000_000_000), propagation: Duration::ZERO };
+    let link = |from, to| Link {
+        from,
+        to,
+        speed: Speed::from_bits(1_000_000_000),
+        opening: Duration::ZERO,
+        gap: Duration::ZERO,
+        propagation: Duration::ZERO,
+    };
     Wire {
         nodes: ["a", "b", "c", "s"].map(node).into(),
         links: vec![link(0, 3), link(1, 3), link(3, 2)],

@@ -45,7 +45,17 @@ pub fn switched(seed: u64, topology: Topology, traffic: Traffic) -> (Wire, Vec<W
         let to = std::iter::repeat_with(|| random.one(&hosts)).find(|to| *to != from).expect("there are several hosts");
         let period = Duration::from_micros(random.one(&PERIODS_US));
         let frame = ethernet(Size::from_bytes(random.between(46, 1500) as u32));
-        WireFlow { name: format!("f{number}"), from, to, route: None, frame, period, ready: None, deadline: period }
+        WireFlow {
+            name: format!("f{number}"),
+            from,
+            to,
+            route: None,
+            job: None,
+            frame,
+            period,
+            ready: None,
+            deadline: period,
+        }
     };
     let flows = (0..traffic.flows).map(flow).collect();
     (network.wire, flows)
@@ -120,7 +130,14 @@ impl Network {
 
     fn cable(&mut self, one: usize, other: usize) {
         for (from, to) in [(one, other), (other, one)] {
-            self.wire.links.push(Link { from, to, speed: SPEED, propagation: PROPAGATION });
+            self.wire.links.push(Link {
+                from,
+                to,
+                speed: SPEED,
+                opening: Duration::ZERO,
+                gap: Duration::ZERO,
+                propagation: PROPAGATION,
+            });
         }
     }
 }

@@ -42,6 +42,10 @@ pub struct Link {
     pub to: usize,
     /// The speed.
     pub speed: Speed,
+    /// The longest time from the instant of a frame until it starts: gates open a little late.
+    pub opening: Duration,
+    /// The least time from the end of a frame to the instant of the next one.
+    pub gap: Duration,
     /// The time of a bit on the cable.
     pub propagation: Duration,
 }
@@ -57,6 +61,9 @@ pub struct WireFlow {
     pub to: usize,
     /// The links of its way, in order. `None` lets the planner choose it.
     pub route: Option<Vec<usize>>,
+    /// The time of the sender's job on the first link of the route, which is its CPU. The frame starts after the job.
+    /// `None`: the first link is one like the others.
+    pub job: Option<Duration>,
     /// The bytes for which the frame occupies a link, with preamble and gap (see [`ethernet`]).
     pub frame: Size,
     /// The period.
@@ -85,23 +92,40 @@ pub fn ethernet(payload: Size) -> Size {
 }
 
 impl Link {
-    /// Returns the time for which a frame occupies the link.
+    /// Returns the longest time from the instant of a frame until its end.
     pub fn time(&self, frame: Size) -> Duration {
-        self.speed.time(frame.bytes())
+        self.opening + self.speed.time(frame.bytes())
+    }
+}
+
+impl WireFlow {
+    /// Returns the longest time from the instant of the flow on a link until the end of its frame, or of its job.
+    pub fn time(&self, wire: &Wire, link: usize) -> Duration {
+        let is_first = self.route.as_ref().and_then(|route| route.first()) == Some(&link);
+        self.job.filter(|_| is_first).unwrap_or_else(|| wire.links[link].time(self.frame))
+    }
+
+    /// Returns the time for which no other flow can have a link.
+    pub fn occupies(&self, wire: &Wire, link: usize) -> Duration {
+        self.time(wire, link) + wire.links[link].gap
     }
 }
 
 impl Wire {
     /// Returns the time from the start of a frame on a link until it can start on the next one, or has arrived.
     pub fn hop(&self, link: usize, frame: Size) -> Duration {
+        self.links[link].time(frame) + self.onwards(link)
+    }
+
+    /// Returns the time from the end of a frame on a link until it can start on the next one, or has arrived.
+    pub fn onwards(&self, link: usize) -> Duration {
         let link = &self.links[link];
-        link.time(frame) + link.propagation + self.nodes[link.to].forwards.unwrap_or(Duration::ZERO)
+        link.propagation + self.nodes[link.to].forwards.unwrap_or(Duration::ZERO)
     }
 
     /// Returns the instant at which a frame with this course has arrived. A course without hops has none.
-    pub fn arrival(&self, course: &Course, frame: Size) -> Option<Duration> {
+    pub fn arrival(&self, course: &Course, flow: &WireFlow) -> Option<Duration> {
         let (link, start) = *course.hops.last()?;
-        let Link { propagation, .. } = self.links[link];
-        Some(start + self.links[link].time(frame) + propagation)
+        Some(start + flow.time(self, link) + self.links[link].propagation)
     }
 }

@@ -52,12 +52,20 @@ impl Drawn {
         let last = self.links.iter().map(|link| link.from.max(link.to)).max().unwrap_or(0);
         let is_host = |node| self.links.iter().filter(|link| link.from == node).count() == 1;
         let node = |node: usize| Node { name: node.to_string(), forwards: (!is_host(node)).then_some(ns(process)) };
-        let link = |link: &DrawnLink| Link { from: link.from, to: link.to, speed: SPEED, propagation: Duration::ZERO };
+        let link = |link: &DrawnLink| Link {
+            from: link.from,
+            to: link.to,
+            speed: SPEED,
+            opening: Duration::ZERO,
+            gap: Duration::ZERO,
+            propagation: Duration::ZERO,
+        };
         let flow = |(number, stream): (usize, &Stream)| WireFlow {
             name: number.to_string(),
             from: stream.from,
             to: stream.to,
             route: None,
+            job: None,
             frame: Size::from_bytes(stream.size),
             period: ns(stream.period),
             ready: None,

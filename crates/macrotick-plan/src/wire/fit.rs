@@ -6,7 +6,8 @@ use macrotick_model::Duration;
 use super::line::Line;
 use crate::demand::round_up;
 
-/// A link of a route, the time from the start of the frame at its sender until its start here, and its time here.
+/// A link of a route, the time from the start of the frame at its sender until its start here, and the time for which it
+/// occupies the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hop {
     pub link: usize,
@@ -19,10 +20,10 @@ pub(super) fn hops(wire: &Wire, flow: &WireFlow, route: &[usize]) -> (Vec<Hop>, 
     let (mut since, mut arrived) = (Duration::ZERO, Duration::ZERO);
     let mut all = Vec::with_capacity(route.len());
     for &link in route {
-        let length = wire.links[link].time(flow.frame);
-        all.push(Hop { link, since, length });
-        arrived = since + length + wire.links[link].propagation;
-        since += wire.hop(link, flow.frame);
+        let time = flow.time(wire, link);
+        all.push(Hop { link, since, length: flow.occupies(wire, link) });
+        arrived = since + time + wire.links[link].propagation;
+        since += time + wire.onwards(link);
     }
     (all, arrived)
 }

@@ -39,14 +39,18 @@ pub fn plan_wire(
     options: Options,
     watch: &dyn Watch,
 ) -> Result<Vec<Course>, WireError> {
-    let clock = Clock::start(options, watch);
+    plan_until(wire, flows, &Clock::start(options, watch))
+}
+
+/// Plans all flows like [`plan_wire`], until the clock is over.
+pub(crate) fn plan_until(wire: &Wire, flows: &[WireFlow], clock: &Clock) -> Result<Vec<Course>, WireError> {
     let mut routes = Routes::new(wire);
     let mut order: Vec<usize> = (0..flows.len()).collect();
     order.sort_by_key(|number| &flows[*number].name);
     let by_name: Vec<WireFlow> = order.iter().map(|number| flows[*number].clone()).collect();
     refute::refute(wire, &by_name, &mut routes)?;
-    let mut search = Search::new(wire, &by_name, routes, options.seed);
-    search.place_all(&clock)?;
+    let mut search = Search::new(wire, &by_name, routes, clock.options.seed);
+    search.place_all(clock)?;
     let mut courses: Vec<(usize, Course)> = order.into_iter().zip(search.courses()).collect();
     courses.sort_by_key(|(number, _)| *number);
     Ok(courses.into_iter().map(|(_, course)| course).collect())

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use macrotick_model::wire::{Link, Wire, WireFlow};
+use macrotick_model::wire::{Wire, WireFlow};
 use macrotick_model::Duration;
 
 use super::fit::hops;
@@ -44,12 +44,12 @@ fn is_uniform(wire: &Wire) -> bool {
 fn fits(wire: &Wire, number: usize, flows: &[&WireFlow]) -> Result<(), WireError> {
     let link = &wire.links[number];
     let (from, to) = (wire.nodes[link.from].name.clone(), wire.nodes[link.to].name.clone());
-    let time = |flow: &WireFlow| link.time(flow.frame);
+    let time = |flow: &WireFlow| flow.occupies(wire, number);
     if let Some(flow) = flows.iter().find(|flow| time(flow) > flow.period) {
         let (time, period) = (time(flow), flow.period);
         return Err(WireError::TooLong { flow: flow.name.clone(), from, to, time, period });
     }
-    if let Some((flow, other)) = clash(link, flows) {
+    if let Some((flow, other)) = clash(&time, flows) {
         let (time, common) = (time(flow) + time(other), flow.period.gcd(other.period));
         return Err(WireError::Clash { flow: flow.name.clone(), other: other.name.clone(), from, to, time, common });
     }
@@ -63,18 +63,17 @@ fn fits(wire: &Wire, number: usize, flows: &[&WireFlow]) -> Result<(), WireError
 }
 
 /// Returns two flows that meet on the link in any plan.
-fn clash<'a>(link: &Link, flows: &[&'a WireFlow]) -> Option<(&'a WireFlow, &'a WireFlow)> {
+fn clash<'a>(time: &dyn Fn(&WireFlow) -> Duration, flows: &[&'a WireFlow]) -> Option<(&'a WireFlow, &'a WireFlow)> {
     // Of all flows with one period, the two with the longest frames decide.
     let mut longest: BTreeMap<Duration, Vec<&WireFlow>> = BTreeMap::new();
     for flow in flows {
         longest.entry(flow.period).or_default().push(flow);
     }
     for of_period in longest.values_mut() {
-        of_period.sort_by_key(|flow| (Reverse(link.time(flow.frame)), &flow.name));
+        of_period.sort_by_key(|flow| (Reverse(time(flow)), &flow.name));
         of_period.truncate(2);
     }
-    let meet =
-        |one: &WireFlow, other: &WireFlow| link.time(one.frame) + link.time(other.frame) > one.period.gcd(other.period);
+    let meet = |one: &WireFlow, other: &WireFlow| time(one) + time(other) > one.period.gcd(other.period);
     let pairs = longest.values().enumerate().flat_map(|(index, of_period)| {
         let same = of_period.get(1).map(|second| (of_period[0], *second));
         same.into_iter().chain(longest.values().skip(index + 1).map(|slower| (of_period[0], slower[0])))

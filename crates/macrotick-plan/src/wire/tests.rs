@@ -52,7 +52,14 @@ fn ring() -> Wire {
     let node = |name: &str| Node { name: name.into(), forwards: name.starts_with('s').then_some(NS(10)) };
     let nodes = ["s0", "s1", "s2", "s3", "a", "b"].map(node).into();
     let cables = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 0), (5, 2)];
-    let link = |from, to| Link { from, to, speed: Speed::from_bits(1_000_000_000), propagation: NS(0) };
+    let link = |from, to| Link {
+        from,
+        to,
+        speed: Speed::from_bits(1_000_000_000),
+        opening: NS(0),
+        gap: NS(0),
+        propagation: NS(0),
+    };
     let links = cables.into_iter().flat_map(|(one, other)| [link(one, other), link(other, one)]).collect();
     Wire { nodes, links, ..Wire::default() }
 }
