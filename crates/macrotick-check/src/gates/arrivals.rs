@@ -1,13 +1,15 @@
 //! The comparison of all messages with their deadlines and with the windows of their receivers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use macrotick_model::{Duration, Plan};
 
-use super::course::{run, Case, Course, Outcome, Traffic, AFTER};
+use super::course::{run, Case, Course, Early, Network, Outcome, Traffic, AFTER};
 use super::messages::{Message, Planned};
 use super::ports::Side;
 use crate::network::{ClassLoad, Fate, FlowVerdict, InterfaceVerdict, Loss, NetworkViolation as Violation};
 
-/// The most frames of all simulations together.
+/// The most simulated frames: of the cases with all flows, and of those with one flow behind the others.
 const LIMIT: i64 = 16_000_000;
 
 /// The cycles before the judged one, in which frames of earlier cycles can still wait. The next number is tried if the
@@ -34,24 +36,22 @@ pub(super) fn check(plan: &Plan, sides: &[Option<Side>], flows: &[Planned], foun
         })
         .filter(|flow| is_long_enough(&usable, flow, found))
         .collect();
-    let cases = cases(&flows);
     let frames = |cycles: i64| {
         let each = flows.iter().map(|flow| (flow.messages.len() * flow.way.len()) as i64).sum::<i64>();
-        each.saturating_mul(cycles).saturating_mul(cases.len() as i64)
+        each.saturating_mul(cycles).saturating_mul(CASES.len() as i64)
     };
+    let network = |case, cycles| Network { sides: &usable, flows: &flows, case, cycle: plan.cycle.as_nanos(), cycles };
     let mut courses = None;
     for warm_up in WARM_UPS {
         let cycles = warm_up + AFTER;
         if frames(cycles) > LIMIT {
             break;
         }
-        let all: Option<Vec<Course>> =
-            cases.iter().map(|case| run(&usable, &flows, *case, plan.cycle.as_nanos(), cycles)).collect();
-        let Some(all) = all else {
+        let Some(all) = CASES.iter().map(|case| run(network(*case, cycles))).collect::<Option<Vec<Course>>>() else {
             found.push(Violation::Unsettled);
             return Judged::default();
         };
-        let steady = cases.iter().zip(&all).all(|(case, course)| case.last.is_some() || course.unsteady.is_none());
+        let steady = all.iter().all(|course| course.unsteady.is_none());
         courses = Some((warm_up, all));
         if steady {
             break;
@@ -61,12 +61,23 @@ pub(super) fn check(plan: &Plan, sides: &[Option<Side>], flows: &[Planned], foun
         found.push(Violation::TooManyFrames { limit: LIMIT });
         return Judged::default();
     };
+    let shared = shared(&flows);
+    let behind = match behind(network(Case { late: true, early: true }, warm_up + AFTER), &shared) {
+        Ok(behind) => behind,
+        Err(violation) => {
+            found.push(violation);
+            return Judged::default();
+        }
+    };
     let growing = unsteady(plan, &usable, &flows, &courses, found);
     let verdicts = flows.iter().enumerate().filter_map(|(number, flow)| {
-        let tried = cases.iter().zip(&courses).filter(|(case, _)| case.last.is_none_or(|last| last == number));
-        let outcomes = tried.map(|(case, course)| (*case, &course.outcomes[number][..])).collect();
+        let all = CASES.iter().zip(&courses);
+        let all =
+            all.map(|(case, course)| Tried { late: case.late, behind: false, outcomes: &course.outcomes[number] });
+        let last = behind.get(&number).map(|outcomes| Tried { late: true, behind: true, outcomes });
+        let tried = all.chain(last).collect();
         let before = found.len();
-        let verdict = judge(&usable, flow, outcomes, found);
+        let verdict = judge(&usable, flow, tried, found);
         // The times of a backlog that grows depend on the number of simulated cycles only.
         found.truncate(if growing == Some(number) { before } else { found.len() });
         verdict
@@ -78,17 +89,42 @@ pub(super) fn check(plan: &Plan, sides: &[Option<Side>], flows: &[Planned], foun
     Judged { flows, interfaces: usable.iter().zip(traffic).map(load).collect() }
 }
 
-/// Returns the cases to simulate. A message can be ready before the end of its sender's windows, and then be before
-/// others in the queue of its class. So each flow that shares a queue is also simulated behind all others.
-fn cases(flows: &[Planned]) -> Vec<Case> {
-    let shares = |one: &Planned, other: &Planned| {
-        one.class == other.class && one.way.iter().any(|side| other.way.contains(side))
-    };
-    let with_others = (0..flows.len()).filter(|&number| {
-        flows.iter().enumerate().any(|(other, flow)| other != number && shares(&flows[number], flow))
-    });
-    let behind = with_others.map(|number| Case { late: true, last: Some(number) });
-    [Case { late: false, last: None }, Case { late: true, last: None }].into_iter().chain(behind).collect()
+/// The cases with all flows.
+const CASES: [Case; 2] = [Case { late: false, early: false }, Case { late: true, early: false }];
+
+/// The results of a flow in a case.
+struct Tried<'a> {
+    /// Whether gates open as late as possible.
+    late: bool,
+    /// Whether the flow is behind all others.
+    behind: bool,
+    outcomes: &'a [Outcome],
+}
+
+/// Returns the flows that share a queue with another one. A message can be ready before the end of its sender's windows,
+/// and then be before others in the queue of its class.
+fn shared(flows: &[Planned]) -> Vec<usize> {
+    let mut users: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let queues = |flow: &Planned| flow.way.iter().map(|side| (*side, flow.class)).collect::<BTreeSet<_>>();
+    flows.iter().flat_map(queues).for_each(|queue| *users.entry(queue).or_default() += 1);
+    (0..flows.len()).filter(|&flow| queues(&flows[flow]).iter().any(|queue| users[queue] > 1)).collect()
+}
+
+/// Returns the results of each of these flows behind all others.
+fn behind(network: Network, flows: &[usize]) -> Result<BTreeMap<usize, Vec<Outcome>>, Violation> {
+    if flows.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let early = Early::new(network).ok_or(Violation::Unsettled)?;
+    let mut frames = 0;
+    let mut all = BTreeMap::new();
+    for &flow in flows {
+        all.insert(flow, early.behind(flow, &mut frames).ok_or(Violation::Unsettled)?);
+        if frames > LIMIT {
+            return Err(Violation::TooManyFrames { limit: LIMIT });
+        }
+    }
+    Ok(all)
 }
 
 /// Checks that each gate on the way is open for long enough at a stretch.
@@ -140,18 +176,13 @@ struct Worst<'a> {
 }
 
 /// Judges a flow, with its results in each case.
-fn judge(
-    sides: &[&Side],
-    planned: &Planned,
-    cases: Vec<(Case, &[Outcome])>,
-    found: &mut Vec<Violation>,
-) -> Option<FlowVerdict> {
+fn judge(sides: &[&Side], planned: &Planned, tried: Vec<Tried>, found: &mut Vec<Violation>) -> Option<FlowVerdict> {
     let Planned { flow, way, messages, .. } = planned;
     let last = &sides[*way.last()?].interface.name;
     let (mut latency, mut slack): (Option<i64>, Option<i64>) = (None, None);
     let mut worst: [Option<Worst>; 2] = [None, None];
     let mut lost: Option<(&Message, usize, &Loss, usize)> = None;
-    for (case, outcomes) in &cases {
+    for Tried { late, behind, outcomes } in &tried {
         let mut counts = [0, 0];
         for (message, outcome) in messages.iter().zip(*outcomes) {
             match outcome {
@@ -165,13 +196,13 @@ fn judge(
                     counts[rule] += 1;
                     let over = |worst: &Worst| end - message.limit > worst.end - worst.message.limit;
                     if worst[rule].as_ref().is_none_or(over) {
-                        worst[rule] = Some(Worst { message, end: *end, behind: case.last.is_some(), count: 0 });
+                        worst[rule] = Some(Worst { message, end: *end, behind: *behind, count: 0 });
                     }
                 }
                 Outcome::Lost { at, reason } => {
                     let count = lost.map_or(0, |(.., count)| count);
                     let first = lost.map_or((message, *at, reason), |(message, at, reason, _)| (message, at, reason));
-                    lost = Some((first.0, first.1, first.2, count + usize::from(!case.late)));
+                    lost = Some((first.0, first.1, first.2, count + usize::from(!late)));
                 }
             }
         }

@@ -19,9 +19,20 @@ pub(super) const AFTER: i64 = 3;
 pub(super) struct Case {
     /// Whether gates open as late as the description allows.
     pub late: bool,
-    /// The flow with messages at their latest instants, behind those of all others at their earliest ones. `None`: all
-    /// messages are ready at their latest instants.
-    pub last: Option<usize>,
+    /// Whether all messages are ready at their earliest instants, and not at their latest ones.
+    pub early: bool,
+}
+
+/// The network of one case.
+#[derive(Clone, Copy)]
+pub(super) struct Network<'a> {
+    pub sides: &'a [&'a Side<'a>],
+    pub flows: &'a [Planned<'a>],
+    pub case: Case,
+    /// The cycle, in nanoseconds.
+    pub cycle: i64,
+    /// The number of simulated cycles.
+    pub cycles: i64,
 }
 
 /// The result for one message.
@@ -52,6 +63,7 @@ pub(super) struct Course {
 }
 
 /// A message of one cycle, on its way.
+#[derive(Clone)]
 struct Item<'a> {
     flow: usize,
     number: usize,
@@ -62,42 +74,133 @@ struct Item<'a> {
     fates: Vec<Option<Fate>>,
 }
 
-/// Sends the messages of `cycles` cycles. `None` if the arrivals do not settle.
-pub(super) fn run(sides: &[&Side], flows: &[Planned], case: Case, cycle: i64, cycles: i64) -> Option<Course> {
-    let mut items = items(sides, flows, case, cycle, cycles);
-    let mut crossings: Vec<Vec<(usize, usize)>> = vec![Vec::new(); sides.len()];
-    for (item, one) in items.iter().enumerate() {
-        one.way.iter().enumerate().for_each(|(hop, side)| crossings[*side].push((item, hop)));
-    }
-    let mut traffic: Vec<Option<Traffic>> = sides.iter().map(|_| None).collect();
-    let mut waiting: Vec<bool> = crossings.iter().map(|crossing| !crossing.is_empty()).collect();
-    for _ in 0..ROUNDS {
-        let Some(side) = waiting.iter().position(|waits| *waits) else {
-            return Some(summary(sides, flows, &items, traffic, cycle, cycles));
-        };
-        for side in side..sides.len() {
-            if std::mem::take(&mut waiting[side]) {
-                let sent = send(sides, side, flows, case, &crossings[side], &mut items, &mut waiting)?;
-                traffic[side] = Some(sent);
-            }
-        }
-    }
-    None
+/// The messages of all cycles, on their way.
+#[derive(Clone)]
+struct Messages<'a> {
+    network: Network<'a>,
+    items: Vec<Item<'a>>,
+    /// The item and the place on its way of each crossing, by interface.
+    crossings: Vec<Vec<(usize, usize)>>,
+    /// The interfaces with other arrivals than in their last simulation.
+    waiting: Vec<bool>,
+    /// The flow behind all others that are ready at the same instant.
+    last: Option<usize>,
 }
 
-fn items<'a>(sides: &[&Side], flows: &'a [Planned], case: Case, cycle: i64, cycles: i64) -> Vec<Item<'a>> {
-    let mut order: Vec<usize> = (0..flows.len()).collect();
-    // Of messages that are ready at the same instant, the last ones in this order are the last ones in the queue.
-    order.sort_by_key(|flow| case.last == Some(*flow));
+/// Sends all messages. `None` if the arrivals do not settle.
+pub(super) fn run(network: Network) -> Option<Course> {
+    let mut messages = Messages::new(network);
+    let mut traffic: Vec<Option<Traffic>> = network.sides.iter().map(|_| None).collect();
+    messages.settle(&mut |side, sent| traffic[side] = Some(sent))?;
+    Some(summary(network, &messages.items, traffic))
+}
+
+/// The messages of all flows at their earliest instants, from which each flow in turn comes last.
+pub(super) struct Early<'a>(Messages<'a>);
+
+impl<'a> Early<'a> {
+    /// Sends all messages. `None` if the arrivals do not settle.
+    pub fn new(network: Network<'a>) -> Option<Early<'a>> {
+        let mut messages = Messages::new(network);
+        messages.settle(&mut |_, _| {})?;
+        Some(Early(messages))
+    }
+
+    /// Returns the results of a flow with messages at their latest instants, behind those of all others. Only interfaces
+    /// that they cross are simulated again, and those with other arrivals then. `None` if the arrivals do not settle.
+    /// `frames` counts the simulated frames.
+    pub fn behind(&self, flow: usize, frames: &mut i64) -> Option<Vec<Outcome>> {
+        let mut messages = self.0.clone();
+        messages.put_last(flow);
+        messages.settle(&mut |_, sent| *frames += sent.frames.len() as i64)?;
+        let Network { sides, cycle, cycles, .. } = messages.network;
+        let judged = messages.items.iter().filter(|item| item.flow == flow && item.turn == cycles - AFTER);
+        let mut judged: Vec<&Item> = judged.collect();
+        judged.sort_by_key(|item| item.number);
+        Some(judged.into_iter().map(|item| outcome(sides, item, cycle)).collect())
+    }
+}
+
+impl<'a> Messages<'a> {
+    fn new(network: Network<'a>) -> Messages<'a> {
+        let items = items(network);
+        let mut crossings: Vec<Vec<(usize, usize)>> = vec![Vec::new(); network.sides.len()];
+        for (item, one) in items.iter().enumerate() {
+            one.way.iter().enumerate().for_each(|(hop, side)| crossings[*side].push((item, hop)));
+        }
+        let waiting = crossings.iter().map(|crossing| !crossing.is_empty()).collect();
+        Messages { network, items, crossings, waiting, last: None }
+    }
+
+    /// Makes the messages of a flow ready at their latest instants.
+    fn put_last(&mut self, flow: usize) {
+        let Planned { way, messages, .. } = &self.network.flows[flow];
+        for item in self.items.iter_mut().filter(|item| item.flow == flow) {
+            let message = &messages[item.number];
+            let later = message.ready - message.earliest;
+            item.arrivals[0] = item.arrivals[0].map(|arrival| arrival + later);
+        }
+        way.iter().for_each(|side| self.waiting[*side] = true);
+        self.last = Some(flow);
+    }
+
+    /// Simulates interfaces until no arrival changes. `None` if that does not end.
+    fn settle(&mut self, take: &mut dyn FnMut(usize, Traffic)) -> Option<()> {
+        for _ in 0..ROUNDS {
+            let Some(first) = self.waiting.iter().position(|waits| *waits) else { return Some(()) };
+            for side in first..self.waiting.len() {
+                if std::mem::take(&mut self.waiting[side]) {
+                    let sent = self.send(side)?;
+                    take(side, sent);
+                }
+            }
+        }
+        None
+    }
+
+    /// Simulates one interface, and notes the arrivals at the next ones. `None` if it cannot be simulated.
+    fn send(&mut self, side: usize) -> Option<Traffic> {
+        let Network { sides, flows, case, .. } = self.network;
+        let here = sides[side];
+        let port: &Port = if case.late { &here.late } else { &here.punctual };
+        let arrived = |&(item, hop): &(usize, usize)| Some((item, hop, self.items[item].arrivals[hop]?));
+        let mut there: Vec<(usize, usize, i64)> = self.crossings[side].iter().filter_map(arrived).collect();
+        // Of messages that are ready at the same instant, the last ones in this order are the last ones in the queue.
+        there.sort_by_key(|(item, ..)| self.last == Some(self.items[*item].flow));
+        let frame = |&(item, _, at): &(usize, usize, i64)| {
+            let Planned { flow, class, .. } = flows[self.items[item].flow];
+            let (content, tagged) = (flow.size.bytes(), here.interface.vlan.is_some());
+            Frame { class, content, tagged, at: Instant::from_nanos(at) }
+        };
+        let frames: Vec<Frame> = there.iter().map(frame).collect();
+        let simulation = simulate(port, &frames).ok()?;
+        for (&(item, hop, _), fate) in there.iter().zip(&simulation.fates) {
+            let item = &mut self.items[item];
+            item.fates[hop] = Some(fate.clone());
+            let Some(&next) = item.way.get(hop + 1) else { continue };
+            let arrival = match fate {
+                Fate::Sent { end, .. } => Some((*end + here.interface.delay + sides[next].interface.path).as_nanos()),
+                Fate::Lost { .. } => None,
+            };
+            if arrival != item.arrivals[hop + 1] {
+                (item.arrivals[hop + 1], item.fates[hop + 1]) = (arrival, None);
+                self.waiting[next] = true;
+            }
+        }
+        let turns = there.iter().map(|(item, ..)| self.items[*item].turn).collect();
+        Some(Traffic { frames, turns, simulation })
+    }
+}
+
+fn items<'a>(network: Network<'a>) -> Vec<Item<'a>> {
+    let Network { sides, flows, case, cycle, cycles } = network;
     let mut items = Vec::new();
-    for flow in order {
-        let Planned { way, messages, .. } = &flows[flow];
-        let early = case.last.is_some_and(|last| last != flow);
+    for (flow, Planned { way, messages, .. }) in flows.iter().enumerate() {
         let path = sides[way[0]].interface.path.as_nanos();
         for (turn, (number, message)) in
             (0..cycles).flat_map(|turn| messages.iter().enumerate().map(move |m| (turn, m)))
         {
-            let ready = if early { message.earliest } else { message.ready };
+            let ready = if case.early { message.earliest } else { message.ready };
             let mut arrivals = vec![None; way.len()];
             arrivals[0] = Some(ready + path + turn * cycle);
             items.push(Item { flow, number, turn, way, arrivals, fates: vec![None; way.len()] });
@@ -106,52 +209,8 @@ fn items<'a>(sides: &[&Side], flows: &'a [Planned], case: Case, cycle: i64, cycl
     items
 }
 
-/// Simulates one interface, and notes the arrivals at the next ones. `None` if it cannot be simulated.
-fn send(
-    sides: &[&Side],
-    side: usize,
-    flows: &[Planned],
-    case: Case,
-    crossings: &[(usize, usize)],
-    items: &mut [Item],
-    waiting: &mut [bool],
-) -> Option<Traffic> {
-    let here = sides[side];
-    let port: &Port = if case.late { &here.late } else { &here.punctual };
-    let there: Vec<(usize, usize, i64)> =
-        crossings.iter().filter_map(|&(item, hop)| Some((item, hop, items[item].arrivals[hop]?))).collect();
-    let frame = |&(item, _, at): &(usize, usize, i64)| {
-        let Planned { flow, class, .. } = flows[items[item].flow];
-        let (content, tagged) = (flow.size.bytes(), here.interface.vlan.is_some());
-        Frame { class, content, tagged, at: Instant::from_nanos(at) }
-    };
-    let frames: Vec<Frame> = there.iter().map(frame).collect();
-    let simulation = simulate(port, &frames).ok()?;
-    for (&(item, hop, _), fate) in there.iter().zip(&simulation.fates) {
-        let item = &mut items[item];
-        item.fates[hop] = Some(fate.clone());
-        let Some(&next) = item.way.get(hop + 1) else { continue };
-        let arrival = match fate {
-            Fate::Sent { end, .. } => Some((*end + here.interface.delay + sides[next].interface.path).as_nanos()),
-            Fate::Lost { .. } => None,
-        };
-        if arrival != item.arrivals[hop + 1] {
-            (item.arrivals[hop + 1], item.fates[hop + 1]) = (arrival, None);
-            waiting[next] = true;
-        }
-    }
-    let turns = there.iter().map(|(item, ..)| items[*item].turn).collect();
-    Some(Traffic { frames, turns, simulation })
-}
-
-fn summary(
-    sides: &[&Side],
-    flows: &[Planned],
-    items: &[Item],
-    traffic: Vec<Option<Traffic>>,
-    cycle: i64,
-    cycles: i64,
-) -> Course {
+fn summary(network: Network, items: &[Item], traffic: Vec<Option<Traffic>>) -> Course {
+    let Network { sides, flows, cycle, cycles, .. } = network;
     let outcomes = |turn: i64| {
         let mut outcomes: Vec<Vec<Option<Outcome>>> =
             flows.iter().map(|flow| vec![None; flow.messages.len()]).collect();
