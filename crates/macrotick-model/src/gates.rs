@@ -51,12 +51,9 @@ impl GateList {
         } else if plan.cycle % cycle != Duration::ZERO {
             problems.push(format!("the cycle {} of the plan is not a multiple of {cycle}", plan.cycle));
         }
-        if self.entries.len() > GateList::MAX_ENTRIES {
-            problems.push(format!(
-                "{} entries are too many, the limit is {}",
-                self.entries.len(),
-                GateList::MAX_ENTRIES
-            ));
+        let (entries, most) = (self.entries.len(), interface.most_entries());
+        if entries > most {
+            problems.push(format!("{entries} entries are too many, the limit is {most}"));
         }
         let add = |sum: Duration, entry: &GateEntry| sum.checked_add(entry.length);
         let sum = self.entries.iter().try_fold(Duration::ZERO, add);

@@ -133,7 +133,7 @@ pub fn plan_within(system: &System, solver: Solver, options: Options) -> Result<
 /// Makes a plan like [`plan_within`], while `watch` follows the search.
 pub fn plan_watched(system: &System, solver: Solver, options: Options, watch: &dyn Watch) -> Result<Plan, PlanError> {
     let clock = options::Clock::start(options, watch);
-    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock, None))
+    gates::with_gates(system, solver != Solver::Null, &clock, |system| windows(system, solver, &clock, None))
 }
 
 /// Makes a plan like [`plan_watched`] in at most so many trials of the search. A small number bounds it on any machine.
@@ -145,7 +145,7 @@ pub fn plan_in_trials(
     watch: &dyn Watch,
 ) -> Result<Plan, PlanError> {
     let clock = options::Clock::start(options, watch).with_trials(trials);
-    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock, None))
+    gates::with_gates(system, solver != Solver::Null, &clock, |system| windows(system, solver, &clock, None))
 }
 
 /// Makes a plan like [`plan_watched`] in which as few windows as possible differ from those of a former plan. A table by
@@ -153,7 +153,7 @@ pub fn plan_in_trials(
 pub fn plan_changed(system: &System, change: &Change, options: Options, watch: &dyn Watch) -> Result<Plan, PlanError> {
     let clock = options::Clock::start(options, watch);
     let solver = Solver::default_for(system);
-    gates::with_gates(system, solver != Solver::Null, |system| windows(system, solver, &clock, Some(change)))
+    gates::with_gates(system, solver != Solver::Null, &clock, |system| windows(system, solver, &clock, Some(change)))
 }
 
 /// Makes a plan without gate lists.

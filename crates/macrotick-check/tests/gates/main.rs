@@ -4,5 +4,6 @@ mod capture;
 mod common;
 mod mutations;
 mod random;
+mod switches;
 mod tdma;
 mod texts;

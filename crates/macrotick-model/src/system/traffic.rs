@@ -2,6 +2,7 @@
 
 use super::gates::Gates;
 use super::{MAX_LONG_NAME, MAX_NAME};
+use crate::gates::GateList;
 use crate::keys::{forms, object, Field, Kind};
 use crate::time::Duration;
 use crate::units::{Size, Speed};
@@ -61,6 +62,8 @@ object! {
         "vlan" vlan: Option<u32> [Kind::Integer { least: 1, most: 4094 }], optional "none"
             = "The VLAN of its frames. A tag makes a frame 4 bytes longer.";
         "gates" gates: Option<Gates>, optional "all gates are always open" = "The [gates](#gates).";
+        "entries" entries: Option<u32> [Interface::ENTRIES], optional "`400`"
+            = "The most intervals of its gate list, see [Short gate lists](#short-gate-lists). More than 400 only with `switch`. Only with `gates`.";
         "path" path: Duration [Interface::PATH], or "`0us`" { Duration::ZERO }
             = "Constant time that a frame takes to the queue of the interface. Its gate opens that much after the frame is ready.";
         "delay" delay: Duration [Interface::PATH], or "`0us`" { Duration::ZERO }
@@ -154,12 +157,21 @@ impl SyncClass {
     pub const NAME: &'static str = "sync";
     /// The placeholder for a priority that follows from the classes. No text has this value.
     const UNSAID: u8 = u8::MAX;
+
+    /// Returns the length of its slot on an interface, in a sync window of this length: time for its frames, as far as the
+    /// window has it, but for one at least.
+    pub fn slot(&self, interface: &Interface, window: Duration) -> Duration {
+        let frame = interface.longest_frame_time(self.size);
+        (frame * i64::from(self.frames) + interface.opening).min(window).max(frame + interface.opening)
+    }
 }
 
 impl Interface {
     const PATH: Kind = Kind::Time { least: Duration::ZERO, most: Duration::from_secs(1) };
     /// The kernel lets no frame start that would end with its window. So a gate is never open for just one frame.
     const OPENING: Kind = Kind::Time { least: Duration::from_nanos(1), most: Duration::from_millis(1) };
+    /// Fewer entries cannot hold an interval of one class, the time around it, and a slot of the class `sync`.
+    const ENTRIES: Kind = Kind::Integer { least: 4, most: 65_536 };
     /// The range of leads. The kernel stores it as nanoseconds in 32 bits.
     const LEAD: Kind = Kind::Time { least: Duration::from_micros(1), most: Duration::from_millis(1) };
     /// The bytes before a frame (preamble and start delimiter) and after it (gap).
@@ -202,6 +214,11 @@ impl Interface {
     /// Returns the time of the shortest frame. No interval of a gate list is shorter.
     pub fn shortest_frame_time(&self) -> Duration {
         self.link_speed().time(Self::SHORTEST + Self::AROUND)
+    }
+
+    /// Returns the most entries of its gate list.
+    pub fn most_entries(&self) -> usize {
+        self.entries.map_or(GateList::MAX_ENTRIES, |entries| entries as usize)
     }
 
     /// Whether the planner makes the gate list.

@@ -131,7 +131,7 @@ impl Rules<'_> {
 
     fn interface(&mut self, network: &Network, index: usize) {
         let interface = &network.interfaces[index];
-        let path = format!("network.interfaces[{index}]");
+        let (name, path) = (&interface.name, format!("network.interfaces[{index}]"));
         let at = |key: &str| format!("{path}.{key}");
         let twice = network.interfaces[..index].iter().find(|other| {
             let is_switch = matches!(interface.end, InterfaceEnd::Switch(_));
@@ -150,6 +150,19 @@ impl Rules<'_> {
                 self.add(at(key), &[&at("gates")], text).hint =
                     Some(format!("set `gates: planned`, or leave out `{key}`"));
             }
+        }
+        let is_switch = matches!(interface.end, InterfaceEnd::Switch(_));
+        match interface.entries {
+            Some(_) if interface.gates.is_none() => {
+                let text = format!("interface `{name}` has `entries`, but no gates");
+                self.add(at("entries"), &[], text).hint = Some("set `gates`, or leave out `entries`".into());
+            }
+            Some(entries) if interface.most_entries() > GateList::MAX_ENTRIES && !is_switch => {
+                let most = GateList::MAX_ENTRIES;
+                let text = format!("interface `{name}` has {entries} `entries`, but the kernel can show only {most}");
+                self.add(at("entries"), &[], text).hint = Some(format!("set at most {most}"));
+            }
+            _ => {}
         }
         match interface.cpu {
             Some(_) if interface.lead.is_none() => {
@@ -230,13 +243,10 @@ impl Rules<'_> {
                 Some("leave it out to keep all gates open".into());
             return;
         }
-        if entries.len() > GateList::MAX_ENTRIES {
-            let text = format!(
-                "the gate list of interface `{}` has {} intervals, the limit is {}",
-                interface.name,
-                entries.len(),
-                GateList::MAX_ENTRIES
-            );
+        let (count, most) = (entries.len(), interface.most_entries());
+        if count > most {
+            let text =
+                format!("the gate list of interface `{}` has {count} intervals, the limit is {most}", interface.name);
             self.add(path, &[], text);
         }
         for (index, entry) in entries.iter().enumerate() {

@@ -108,6 +108,26 @@ impl Circle {
         self.intervals.insert(index, Interval { start, length, class: class.into() });
     }
 
+    /// Returns the circle with one interval for several of one class that have at most `gap` between them.
+    pub fn joined(&self, gap: Duration) -> Circle {
+        let mut intervals: Vec<Interval> = Vec::new();
+        for interval in &self.intervals {
+            match intervals.last_mut().filter(|last| last.class == interval.class && until(last, interval) <= gap) {
+                Some(last) if gap > Duration::ZERO => last.length = interval.start + interval.length - last.start,
+                _ => intervals.push(interval.clone()),
+            }
+        }
+        Circle { intervals, ..self.clone() }
+    }
+
+    /// Returns the times between neighbours of one class, in ascending order.
+    pub fn gaps(&self) -> Vec<Duration> {
+        let pairs = self.intervals.windows(2).filter(|pair| pair[0].class == pair[1].class);
+        let mut gaps: Vec<Duration> = pairs.map(|pair| until(&pair[0], &pair[1])).collect();
+        gaps.sort_unstable();
+        gaps
+    }
+
     /// Whether the circle consists of this many equal parts.
     fn repeats(&self, parts: i64) -> bool {
         let each = self.intervals.len() / parts as usize;
@@ -148,6 +168,11 @@ impl Circle {
         };
         intervals.iter().all(is_cut_well).then_some(Circle { cycle, shortest: self.shortest, intervals })
     }
+}
+
+/// Returns the time from an interval to a later one.
+fn until(one: &Interval, next: &Interval) -> Duration {
+    next.start - one.start - one.length
 }
 
 fn part(whole: Duration, parts: i64) -> Duration {
@@ -194,6 +219,18 @@ mod tests {
         assert_eq!(circle.intervals()[0].length, NS(30));
         circle.take(NS(940), NS(25), "c");
         assert_eq!(circle.intervals()[0].length, NS(30));
+    }
+
+    #[test]
+    fn near_intervals_of_one_class_are_joined() {
+        let mut circle = circle(&[(100, 50), (170, 30), (260, 40), (900, 150)]);
+        circle.take(NS(400), NS(20), "d");
+        let of = |gap| circle.joined(NS(gap)).intervals().iter().map(|one| (one.start, one.length)).collect::<Vec<_>>();
+        assert_eq!(circle.gaps(), [NS(20), NS(60)]);
+        assert_eq!(of(0), of(19));
+        let rest = [(NS(400), NS(20)), (NS(900), NS(150))];
+        assert_eq!(of(20), [&[(NS(100), NS(100)), (NS(260), NS(40))], &rest[..]].concat());
+        assert_eq!(of(60), [&[(NS(100), NS(200))], &rest[..]].concat());
     }
 
     #[test]

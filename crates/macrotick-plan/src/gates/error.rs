@@ -142,15 +142,14 @@ pub enum GateError {
         cycle: Duration,
     },
     /// A gate list has too many entries.
-    #[error(
-        "the gates of interface `{interface}` need {entries} entries, but at most {} are possible",
-        GateList::MAX_ENTRIES
-    )]
+    #[error("the gates of interface `{interface}` need {entries} entries, but at most {most} are possible")]
     Entries {
         /// The interface.
         interface: String,
         /// The number of entries.
         entries: usize,
+        /// The most possible entries.
+        most: usize,
     },
 }
 
@@ -210,7 +209,9 @@ impl GateError {
             GateError::Sync { .. } => "set a longer `length` of `clock: {tai: ...}`",
             GateError::Thread { .. } => "set a shorter `lead`, or another `cpu` of the interface",
             GateError::Cycle { .. } => "choose periods with a shorter common multiple",
-            GateError::Entries { .. } => "choose longer periods, or offsets with which the frames repeat earlier",
+            GateError::Entries { .. } => {
+                "choose longer periods, offsets with which the frames repeat earlier, or one class for several flows"
+            }
         };
         Some(hint.into())
     }

@@ -10,6 +10,8 @@ pub(super) struct Frame<'a> {
     /// Its number among all frames of the network.
     pub number: usize,
     pub flow: &'a Flow,
+    /// The period of its flow.
+    pub period: Duration,
     /// The earliest instant at which it can be ready: the start of its sender's job.
     pub earliest: Duration,
     pub ready: Duration,
@@ -26,6 +28,9 @@ pub(super) fn frames<'a>(plan: &Plan, flow: &'a Flow) -> Vec<Frame<'a>> {
     let receiver = flow.to.as_ref().filter(|to| plan.system.task(to).is_some_and(|task| task.supply.is_windows()));
     let starts: Vec<Duration> =
         receiver.map_or_else(Vec::new, |to| plan.jobs(to).iter().map(|job| job.nominal).collect());
+    let all = ready(plan, flow);
+    // The frames of a cycle have equal distances.
+    let period = Duration::from_nanos(plan.cycle.as_nanos() / all.len().max(1) as i64);
     let frame = |(number, (earliest, ready)): (usize, (Duration, Duration))| {
         let deadline = ready + flow.deadline;
         let (limit, rule) = match (next(&starts, ready, plan.cycle), receiver) {
@@ -33,9 +38,9 @@ pub(super) fn frames<'a>(plan: &Plan, flow: &'a Flow) -> Vec<Frame<'a>> {
             _ => (deadline, Late::Deadline(flow.deadline)),
         };
         let early = if flow.express { ready - earliest } else { Duration::ZERO };
-        Frame { number, flow, earliest, ready, early, limit, rule }
+        Frame { number, flow, period, earliest, ready, early, limit, rule }
     };
-    ready(plan, flow).into_iter().enumerate().map(frame).collect()
+    all.into_iter().enumerate().map(frame).collect()
 }
 
 /// Returns the first of the instants, which repeat with the cycle, at or after `from`.

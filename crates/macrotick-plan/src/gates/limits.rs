@@ -24,6 +24,14 @@ struct Within {
 }
 
 impl Limits {
+    /// Adds the time in which the jobs of a sender run, from the releases that the description states.
+    pub fn spread(&mut self, task: &Task, start: Duration, end: Duration) {
+        if task.offset.is_some() || task.jitter.is_none() {
+            self.earliest.insert(task.name.clone(), start);
+        }
+        self.senders.insert(task.name.clone(), Within { start, end });
+    }
+
     /// Starts the receiver later, and returns whether its deadline leaves time for that. The sender keeps to the windows
     /// that it has now, so that it does not follow the receiver.
     pub fn put_off(&mut self, plan: &Plan, later: &Later) -> bool {

@@ -22,9 +22,14 @@ struct Part<'a> {
     open: Open<'a>,
 }
 
-/// Returns the gate list of an interface.
-pub(super) fn list(network: &Network, interface: &Interface, circle: &Circle) -> Result<GateList, GateError> {
-    let circle = circle.folded(GateList::MAX_CYCLE);
+/// Returns the gate list of an interface. Intervals of one class with at most `join` between them are one.
+pub(super) fn list(
+    network: &Network,
+    interface: &Interface,
+    circle: &Circle,
+    join: Duration,
+) -> Result<GateList, GateError> {
+    let circle = circle.joined(join).folded(GateList::MAX_CYCLE);
     let (name, cycle) = (interface.name.clone(), circle.cycle);
     if cycle > GateList::MAX_CYCLE {
         return Err(GateError::Cycle { interface: name, cycle });
@@ -40,10 +45,12 @@ pub(super) fn list(network: &Network, interface: &Interface, circle: &Circle) ->
     };
     let mut parts = parts(&circle, guard);
     settle(&mut parts, circle.shortest);
+    shorten(&mut parts, (interface.most_entries(), cycle), circle.shortest);
     let entries = entries(&parts, &shared);
-    match entries.len() {
-        count if count > GateList::MAX_ENTRIES => Err(GateError::Entries { interface: name, entries: count }),
-        _ => Ok(GateList { interface: name, cycle, entries }),
+    let (count, most) = (entries.len(), interface.most_entries());
+    match count > most {
+        true => Err(GateError::Entries { interface: name, entries: count, most }),
+        false => Ok(GateList { interface: name, cycle, entries }),
     }
 }
 
@@ -99,6 +106,30 @@ fn settle(parts: &mut Vec<Part>, shortest: Duration) {
         let missing = (shortest - parts[index].length).min(parts[from].length);
         parts[from].length -= missing;
         parts[index].length += missing;
+    }
+}
+
+/// Closes the shortest parts of the other classes, if there are too many entries. At least nine tenths of the cycle's time
+/// stay as they are.
+fn shorten(parts: &mut Vec<Part>, (most, cycle): (usize, Duration), shortest: Duration) {
+    let mut left = Duration::from_nanos(cycle.as_nanos() / 10);
+    while parts.len() > most {
+        let mut shared: Vec<usize> = (0..parts.len()).filter(|index| parts[*index].open == Open::Shared).collect();
+        shared.sort_by_key(|index| parts[*index].length);
+        shared.truncate(parts.len() - most);
+        let mut closed = false;
+        for index in shared {
+            let length = parts[index].length;
+            if length <= left {
+                left -= length;
+                parts[index].open = Open::Closed;
+                closed = true;
+            }
+        }
+        if !closed {
+            return;
+        }
+        settle(parts, shortest);
     }
 }
 

@@ -20,49 +20,57 @@
 mod circle;
 mod error;
 mod frames;
+mod joins;
 mod limits;
 mod list;
 mod place;
 mod queues;
 mod rooms;
 mod slots;
+mod spread;
 mod thread;
 
 #[cfg(test)]
 mod tests;
 
-use macrotick_model::{GateList, Gates, Network, Plan, System};
+use macrotick_model::{GateList, Gates, Interface, Network, Plan, System};
 
 pub use error::{GateError, Late, LateFrame};
 
 use crate::error::PlanError;
+use crate::options::Clock;
+use joins::Joins;
 use limits::Limits;
+use place::Placement;
 use rooms::Rooms;
+use spread::{Instants, Spread};
 
 /// Makes a plan with gate lists. `solve` makes the plan of a system without them.
 ///
 /// A receiver must not start before its frame arrives. If it would, it is planned again with a later earliest start, as
 /// far as its deadline allows. The sender keeps its windows meanwhile (`limits.rs`). If that is not enough, other windows
-/// leave room for the thread that opens the gate (`rooms.rs`). Windows that are given do not move: then `may_move` is
-/// false.
+/// leave room for the thread that opens the gate (`rooms.rs`). At last, all senders end before instants at which the links
+/// of their frames are free (`spread.rs`). Windows that are given do not move: then `may_move` is false.
 pub(crate) fn with_gates(
     system: &System,
     may_move: bool,
+    clock: &Clock,
     solve: impl Fn(&System) -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
     let bare = thread::without_added(system);
     let system = &bare;
     let Some(network) = &system.network else { return solve(system) };
     let (mut limits, mut rooms) = (Limits::default(), Rooms::default());
+    let mut spread = Spread::default();
     let mut refused: Option<(Plan, GateError)> = None;
     // Each turn moves one receiver or makes one room, so a few turns for each flow are enough. They begin again when all
-    // flows have rooms. This ends every search.
-    for _ in 0..=9 * network.flows.len() + 1 {
+    // flows have rooms, and when their senders are spread. This ends every search.
+    for _ in 0..=(9 + 3 * Spread::SHARES.len()) * network.flows.len() + 1 {
         match solve(&rooms.apply(limits.apply(system))) {
             Ok(mut plan) => {
                 rooms.remove(&mut plan);
                 limits::restore(&mut plan.system, system);
-                let error = match synthesis(&mut plan, network) {
+                let error = match synthesis(&mut plan, network, spread.instants()) {
                     Ok(()) => return Ok(plan),
                     Err(error) if !may_move => return Err(PlanError::Gates(error)),
                     Err(error) => error,
@@ -81,34 +89,54 @@ pub(crate) fn with_gates(
                     continue;
                 }
             }
+            Err(error) if refused.is_some() => {}
             Err(error) if refused.is_none() => return Err(error),
             // With the receivers moved, or with rooms, there is no table.
             Err(_) => {}
         }
-        if !refused.as_ref().is_some_and(|(plan, error)| rooms.add_all(plan, error)) {
-            break;
+        let Some((plan, error)) = &refused else { break };
+        if rooms.add_all(plan, error) {
+            limits = Limits::default();
+            continue;
         }
-        limits = Limits::default();
+        match spread.next(plan, network, error, clock) {
+            Some(next) => limits = next,
+            None => break,
+        }
     }
     Err(PlanError::Gates(refused.expect("every turn was refused").1))
 }
 
 /// Adds the gate lists to a plan, and the windows of the threads that open the gates.
-fn synthesis(plan: &mut Plan, network: &Network) -> Result<(), GateError> {
-    let placed = place::place(plan, network)?;
-    let mut lists = Vec::new();
-    for interface in &network.interfaces {
-        match &interface.gates {
-            None => {}
-            Some(Gates::Given(entries)) => {
-                let cycle = entries.iter().map(|entry| entry.length).sum();
-                lists.push(GateList { interface: interface.name.clone(), cycle, entries: entries.clone() });
-            }
-            Some(Gates::Planned) => lists.push(list::list(network, interface, placed.circle(&interface.name))?),
+fn synthesis(plan: &mut Plan, network: &Network, instants: Option<&Instants>) -> Result<(), GateError> {
+    let mut joins = Joins::default();
+    let (lists, placed) = loop {
+        let placed = place::place(plan, network, instants, &joins)?;
+        let lists = lists(network, &placed, &joins);
+        // Longer gaps between intervals stay open, until no more can.
+        let longer =
+            lists.iter().filter_map(|list| list.as_ref().err()).filter(|error| joins.lengthen(&placed, error)).count();
+        if longer == 0 {
+            break (lists.into_iter().collect::<Result<Vec<GateList>, _>>()?, placed);
         }
-    }
+    };
     thread::check(plan, &placed.threads)?;
     plan.gates = lists;
     thread::add(plan, placed.threads);
     Ok(())
+}
+
+/// Returns the gate lists of all interfaces with gates.
+fn lists(network: &Network, placed: &Placement, joins: &Joins) -> Vec<Result<GateList, GateError>> {
+    let of = |interface: &Interface| match interface.gates.as_ref()? {
+        Gates::Given(entries) => {
+            let cycle = entries.iter().map(|entry| entry.length).sum();
+            Some(Ok(GateList { interface: interface.name.clone(), cycle, entries: entries.clone() }))
+        }
+        Gates::Planned => {
+            let (circle, join) = (placed.circle(&interface.name), joins.of(&interface.name));
+            Some(list::list(network, interface, circle, join))
+        }
+    };
+    network.interfaces.iter().filter_map(of).collect()
 }

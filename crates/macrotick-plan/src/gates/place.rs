@@ -6,14 +6,17 @@ use macrotick_model::{Duration, Flow, GateEntry, Gates, Interface, Network, Plan
 
 use super::circle::Circle;
 use super::frames::{frames, Frame};
-use super::queues::{through, Assumed, Queues, Span};
+use super::joins::Joins;
+use super::queues::{through, Assumed, Queues, Span, Stay};
 use super::slots::{self, PlacedSlot};
+use super::spread::Instants;
 use super::thread::Threads;
 use super::{GateError, LateFrame};
 
 /// The intervals of all interfaces with planned gates.
 pub(super) struct Placement<'a> {
     network: &'a Network,
+    instants: Option<&'a Instants>,
     circles: BTreeMap<&'a str, Circle>,
     pub threads: Threads,
     slots: Vec<PlacedSlot<'a>>,
@@ -21,10 +24,10 @@ pub(super) struct Placement<'a> {
     /// The intervals of each class on each interface.
     intervals: BTreeMap<(&'a str, &'a str), Vec<Span>>,
     /// The instant at which each frame has left each interface.
-    left: Assumed<'a>,
+    left: BTreeMap<(usize, &'a str), Duration>,
 }
 
-/// The most placements, each with the instants at which the frames of the last one left.
+/// The most placements, each with the stays of the frames in the last one.
 const ROUNDS: usize = 32;
 
 impl Placement<'_> {
@@ -34,8 +37,13 @@ impl Placement<'_> {
     }
 }
 
-/// Places all slots and frames.
-pub(super) fn place<'a>(plan: &Plan, network: &'a Network) -> Result<Placement<'a>, GateError> {
+/// Places all slots and frames. A frame with an instant on an interface waits for it there.
+pub(super) fn place<'a>(
+    plan: &Plan,
+    network: &'a Network,
+    instants: Option<&'a Instants>,
+    joins: &Joins,
+) -> Result<Placement<'a>, GateError> {
     let ways = ways(plan, network);
     let each = network.flows.iter().zip(&ways);
     let mut frames: Vec<Sent> = each
@@ -47,30 +55,34 @@ pub(super) fn place<'a>(plan: &Plan, network: &'a Network) -> Result<Placement<'
     frames.sort_by_key(|(frame, _)| (frame.early == Duration::ZERO, frame.ready));
     let mut assumed = soonest(&frames);
     for round in 0..=ROUNDS {
-        let placement = placed(plan, network, &ways, &frames, &assumed)?;
-        let late = |(key, left): (&(usize, &'a str), &Duration)| (assumed[key] < *left).then_some((*key, *left));
-        let later: Vec<_> = placement.left.iter().filter_map(late).collect();
-        if later.is_empty() {
+        let placement = placed(plan, network, instants, &ways, &frames, &assumed)?;
+        let wider = |(key, stay): ((usize, &'a str), Stay)| {
+            let both = assumed[&key].with(stay);
+            (both != assumed[&key]).then_some((key, both))
+        };
+        let wider: Vec<_> = placement.stays(&frames, joins).into_iter().filter_map(wider).collect();
+        if wider.is_empty() {
             return Ok(placement);
         }
         match round + 1 < ROUNDS {
-            true => assumed.extend(later),
+            true => assumed.extend(wider),
             // All frames keep their limits, or the placement fails.
             false => assumed = limits(&frames),
         }
     }
-    unreachable!("no frame leaves after its limit")
+    unreachable!("no frame leaves after its limit, or comes before its sender's job")
 }
 
-/// Returns the instant at which each frame has left each interface, with nothing in the way.
+/// Returns the stay of each frame at each interface, if it is ready as late as possible and nothing is in the way.
 fn soonest<'a>(frames: &[Sent<'_, 'a>]) -> Assumed<'a> {
     let mut all = Assumed::new();
     for (frame, way) in frames {
-        let mut at = frame.ready;
+        let (mut from, mut at) = (frame.earliest, frame.ready);
         for interface in *way {
-            at += interface.path + interface.sending_time(frame.flow.size);
-            all.insert((frame.number, interface.name.as_str()), at);
-            at += interface.delay;
+            let left = at + interface.path + interface.sending_time(frame.flow.size);
+            all.insert((frame.number, interface.name.as_str()), Stay { from, left });
+            at = left + interface.delay;
+            from = at;
         }
     }
     all
@@ -78,13 +90,15 @@ fn soonest<'a>(frames: &[Sent<'_, 'a>]) -> Assumed<'a> {
 
 fn limits<'a>(frames: &[Sent<'_, 'a>]) -> Assumed<'a> {
     let each = frames.iter().flat_map(|(frame, way)| way.iter().map(move |interface| (frame, interface)));
-    each.map(|(frame, interface)| ((frame.number, interface.name.as_str()), frame.limit)).collect()
+    let widest = |frame: &Frame| Stay { from: frame.earliest, left: frame.limit };
+    each.map(|(frame, interface)| ((frame.number, interface.name.as_str()), widest(frame))).collect()
 }
 
 /// Places all slots and frames, if each frame has left by the assumed instants.
 fn placed<'a>(
     plan: &Plan,
     network: &'a Network,
+    instants: Option<&'a Instants>,
     ways: &[Vec<&'a Interface>],
     frames: &[Sent<'_, 'a>],
     assumed: &Assumed<'a>,
@@ -94,12 +108,13 @@ fn placed<'a>(
     let cpus = planned().map(|interface| (interface, cpu(plan, network, ways, interface).0));
     let mut placement = Placement {
         network,
+        instants,
         circles: planned().map(circle).collect(),
         threads: Threads::new(plan, cpus),
         slots: Vec::new(),
         queues: Queues::new(plan.cycle, frames, assumed),
         intervals: BTreeMap::new(),
-        left: Assumed::new(),
+        left: BTreeMap::new(),
     };
     placement.sync(plan)?;
     let each: Vec<(&Slot, &Interface)> =
@@ -189,10 +204,9 @@ impl<'a> Placement<'a> {
         let (Some(class), Some(window)) = (self.network.sync, plan.system.sync()) else { return Ok(()) };
         for (name, circle) in &mut self.circles {
             let interface = self.network.interface(name).expect("a circle belongs to an interface");
-            let frame = interface.longest_frame_time(class.size);
-            let needed = frame + interface.opening;
+            let needed = interface.longest_frame_time(class.size) + interface.opening;
             let refused = || GateError::Sync { interface: interface.name.clone(), needed, length: window.length };
-            let length = (frame * i64::from(class.frames) + interface.opening).min(window.length).max(needed);
+            let length = class.slot(interface, window.length);
             for start in window.starts(plan.cycle) {
                 let at = circle.earliest(start, length).filter(|at| *at + length <= start + window.length);
                 circle.take(at.ok_or_else(refused)?, length, SyncClass::NAME);
@@ -277,6 +291,43 @@ impl<'a> Placement<'a> {
         }
     }
 
+    /// Returns the stays of all frames. At an interface with planned gates, a frame waits at least until one of its class
+    /// opens.
+    fn stays(&self, frames: &[Sent<'_, 'a>], joins: &Joins) -> Assumed<'a> {
+        let mut open: BTreeMap<(&str, &str), Vec<Span>> = BTreeMap::new();
+        let joined: Vec<_> = self.circles.iter().map(|(name, circle)| (name, circle.joined(joins.of(name)))).collect();
+        for (name, circle) in &joined {
+            for interval in circle.intervals() {
+                let span = (interval.start, interval.start + interval.length);
+                open.entry((name, &interval.class)).or_default().push(span);
+            }
+        }
+        let mut all = Assumed::new();
+        for (frame, way) in frames {
+            let mut from = frame.earliest;
+            for (hop, interface) in way.iter().enumerate() {
+                let key = (frame.number, interface.name.as_str());
+                all.insert(key, Stay { from, left: self.left[&key] });
+                let is_held = hop > 0 || frame.early == Duration::ZERO;
+                let opens = open.get(&(interface.name.as_str(), frame.flow.class.as_str()));
+                let wait = opens.filter(|_| is_held).and_then(|spans| self.until_open(spans, from + interface.path));
+                let wait = wait.unwrap_or(Duration::ZERO);
+                from += interface.path + wait + interface.frame_time(frame.flow.size);
+            }
+        }
+        all
+    }
+
+    /// Returns the time from an instant until it lies in one of these times, which repeat with the cycle.
+    fn until_open(&self, spans: &[Span], at: Duration) -> Option<Duration> {
+        let cycle = self.queues.cycle().as_nanos();
+        let until = |(start, end): &Span| {
+            let since = (at - *start).as_nanos().rem_euclid(cycle);
+            Duration::from_nanos(if since < (*end - *start).as_nanos() { 0 } else { cycle - since })
+        };
+        spans.iter().map(until).min()
+    }
+
     /// Returns the instant at which a frame has crossed its interfaces, and the threads have opened their gates, if
     /// nothing is in the way.
     fn soonest(&self, frame: &Frame<'a>, way: &[&'a Interface]) -> Duration {
@@ -300,7 +351,10 @@ impl<'a> Placement<'a> {
                 let spans = open(entries, &flow.class, interface.opening, (at, horizon));
                 self.behind(frame, interface, at, &|class| beside.contains(&class), &spans)
             }
-            Some(Gates::Planned) => self.planned(frame, interface, at),
+            Some(Gates::Planned) => {
+                let instant = self.instant(frame, interface, at);
+                self.planned(frame, interface, instant.unwrap_or(at), instant.is_some())
+            }
         };
         sent.ok_or_else(|| GateError::NoInterval {
             flow: flow.name.clone(),
@@ -310,6 +364,15 @@ impl<'a> Placement<'a> {
             ready: at,
             cycle: self.used_cycle(interface),
         })
+    }
+
+    /// Returns the instant of a frame on an interface from `at` on. A frame that comes too late for it has none.
+    fn instant(&self, frame: &Frame, interface: &Interface, at: Duration) -> Option<Duration> {
+        let key = (frame.flow.name.clone(), interface.name.clone());
+        let period = frame.period.as_nanos();
+        let wait = |instant: &Duration| (*instant - at).as_nanos().rem_euclid(period);
+        let wait = self.instants?.get(&key).map(wait).filter(|wait| *wait < period / 2)?;
+        Some(at + Duration::from_nanos(wait))
     }
 
     /// Returns the instant at which a frame is sent in times that do not depend on it, behind the frames of some classes.
@@ -383,8 +446,9 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// Sends a frame in a slot, in an interval of its class that is there, or in one of its own.
-    fn planned(&mut self, frame: &Frame<'a>, interface: &'a Interface, at: Duration) -> Option<Duration> {
+    /// Sends a frame in a slot, in an interval of its class that is there, or in one of its own. A frame `is_due` if it has
+    /// its instant, and does not wait for others.
+    fn planned(&mut self, frame: &Frame<'a>, interface: &'a Interface, at: Duration, is_due: bool) -> Option<Duration> {
         let class = frame.flow.class.as_str();
         let same = |other: &str| other == class;
         let here = |slot: &&PlacedSlot| slot.interface == interface.name && belongs(slot.slot, frame.flow);
@@ -397,7 +461,8 @@ impl<'a> Placement<'a> {
         let taken = self.next_interval(key, at);
         let (mut start, mut length) = self.interval(frame, interface, at)?;
         // Frames that are ready in this interval can leave in it, too, if it begins when they are.
-        while let Some(ready) = self.queues.last_ready(&interface.name, class, (start, start + length)) {
+        let other = |span| self.queues.last_ready(&interface.name, class, span).filter(|_| !is_due);
+        while let Some(ready) = other((start, start + length)) {
             match self.interval(frame, interface, ready).filter(|(start, length)| *start + *length <= frame.limit) {
                 Some(later) => (start, length) = later,
                 None => break,

@@ -4,8 +4,9 @@
 //! job, so another frame of the class can be before it in the queue. An interval with an open gate must have time for all
 //! frames that can be in the queue then. A frame that is ready when it begins has left when it ends, in every order.
 //!
-//! A frame can be in the queue from its earliest instant until it has surely left. The latter follows from the placement,
-//! so it is assumed first, and the placement is repeated with later instants until the assumption holds ([`Assumed`]).
+//! A frame can be in the queue from its earliest instant until it has surely left. Behind the first interface, gates hold
+//! it, so both follow from the placement. They are assumed first, and the placement is repeated with longer stays until
+//! the assumption holds ([`Assumed`]).
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,24 @@ use macrotick_model::{Duration, Interface};
 
 use super::frames::Frame;
 
-/// The instant at which each frame has surely left each interface of its way. Keys are the number of the frame and the
-/// name of the interface.
-pub(super) type Assumed<'a> = BTreeMap<(usize, &'a str), Duration>;
+/// The stays of each frame at each interface of its way. Keys are the number of the frame and the name of the interface.
+pub(super) type Assumed<'a> = BTreeMap<(usize, &'a str), Stay>;
+
+/// The time in which a frame can be at an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stay {
+    /// The earliest instant at which it can be in the queue.
+    pub from: Duration,
+    /// The instant at which it has surely left.
+    pub left: Duration,
+}
+
+impl Stay {
+    /// Returns the time from the start of both to the end of both.
+    pub fn with(self, other: Stay) -> Stay {
+        Stay { from: self.from.min(other.from), left: self.left.max(other.left) }
+    }
+}
 
 /// The frames that cross each interface.
 pub(super) struct Queues<'a> {
@@ -27,9 +43,8 @@ pub(super) struct Queues<'a> {
 struct Crossing<'a> {
     number: usize,
     class: &'a str,
-    earliest: Duration,
     ready: Duration,
-    left: Duration,
+    stay: Stay,
     /// Its time on the link.
     time: Duration,
 }
@@ -38,16 +53,18 @@ impl<'a> Queues<'a> {
     pub fn new(cycle: Duration, frames: &[(Frame<'a>, &[&'a Interface])], assumed: &Assumed<'a>) -> Queues<'a> {
         let mut queues = Queues { cycle, frames: BTreeMap::new() };
         for (frame, way) in frames {
+            let mut ready = frame.ready;
             for interface in *way {
                 let name = interface.name.as_str();
+                let stay = assumed[&(frame.number, name)];
                 queues.frames.entry(name).or_default().push(Crossing {
                     number: frame.number,
                     class: &frame.flow.class,
-                    earliest: frame.earliest,
-                    ready: frame.ready,
-                    left: assumed[&(frame.number, name)],
+                    ready,
+                    stay,
                     time: interface.frame_time(frame.flow.size),
                 });
+                ready = stay.left + interface.delay;
             }
         }
         queues
@@ -89,10 +106,10 @@ impl<'a> Queues<'a> {
             true => one.time,
             false if !is_in_the_way(one.class) => Duration::ZERO,
             false => {
-                // Its numbers of cycles with `left` after the start, and `earliest` before the end.
-                let first = (from - one.left).as_nanos().div_euclid(cycle) + 1;
-                let end = (until - one.earliest).as_nanos().div_euclid(cycle)
-                    + i64::from((until - one.earliest).as_nanos().rem_euclid(cycle) > 0);
+                // Its numbers of cycles with the end of its stay after the start, and the start of it before the end.
+                let first = (from - one.stay.left).as_nanos().div_euclid(cycle) + 1;
+                let before = (until - one.stay.from).as_nanos();
+                let end = before.div_euclid(cycle) + i64::from(before.rem_euclid(cycle) > 0);
                 one.time * (end - first).max(0)
             }
         });
