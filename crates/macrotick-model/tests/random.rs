@@ -256,6 +256,7 @@ fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
         speed: Some(Speed::VIRTUAL),
         vlan: None,
         gates,
+        entries: None,
         host: None,
         path: Duration::ZERO,
         delay: Duration::ZERO,
@@ -268,6 +269,7 @@ fn network(random: &mut Random, sender: &str, groups: &[Group]) -> Network {
         Interface {
             lead,
             cpu: lead.map(|_| 1),
+            entries: lead.map(|_| 77),
             path: random.micros(0, 9),
             delay: random.micros(0, 9),
             opening: random.micros(1, 999),

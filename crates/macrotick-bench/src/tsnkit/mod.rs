@@ -40,7 +40,7 @@ const HEURISTICS: [&str; 4] = ["ls", "ls_tb", "ls_pl", "dt"];
 const SOLVERS: [&str; 5] = ["cg", "smt_wa", "smt_pr", "at", "i_omt"];
 /// The name of our planner.
 const OURS: &str = "macrotick";
-const LIMIT: WallTime = WallTime::from_secs(20);
+const LIMIT: WallTime = WallTime::from_secs(15);
 
 /// Systems of one kind and size.
 struct Cell {
@@ -70,9 +70,9 @@ fn cells(scale: Scale) -> Vec<Cell> {
     let cell = |streams, size, deadline, is_small, count| {
         topologies.map(|topology| Cell { topology, streams, size, deadline, is_small, count: scale.of(count, 1) })
     };
-    let small = cell(10, 2, 1, true, 5);
+    let small = cell(10, 2, 1, true, 3);
     let large =
-        [40, 60, 80, 100].map(|streams| cell(streams, 3, 1, false, 5)).into_iter().chain([cell(40, 3, 5, false, 5)]);
+        [40, 60, 80, 100].map(|streams| cell(streams, 3, 1, false, 3)).into_iter().chain([cell(40, 3, 5, false, 3)]);
     small.into_iter().chain(scale.of(large.flatten().collect(), Vec::new())).collect()
 }
 

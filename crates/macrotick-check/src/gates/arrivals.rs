@@ -65,7 +65,7 @@ pub(super) fn check(plan: &Plan, sides: &[Option<Side>], flows: &[Planned], foun
     let behind = match behind(network(Case { late: true, early: true }, warm_up + AFTER), &shared) {
         Ok(behind) => behind,
         Err(violation) => {
-            found.push(violation);
+            found.push(*violation);
             return Judged::default();
         }
     };
@@ -111,17 +111,17 @@ fn shared(flows: &[Planned]) -> Vec<usize> {
 }
 
 /// Returns the results of each of these flows behind all others.
-fn behind(network: Network, flows: &[usize]) -> Result<BTreeMap<usize, Vec<Outcome>>, Violation> {
+fn behind(network: Network, flows: &[usize]) -> Result<BTreeMap<usize, Vec<Outcome>>, Box<Violation>> {
     if flows.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let early = Early::new(network).ok_or(Violation::Unsettled)?;
+    let early = Early::new(network).ok_or(Box::new(Violation::Unsettled))?;
     let mut frames = 0;
     let mut all = BTreeMap::new();
     for &flow in flows {
-        all.insert(flow, early.behind(flow, &mut frames).ok_or(Violation::Unsettled)?);
+        all.insert(flow, early.behind(flow, &mut frames).ok_or(Box::new(Violation::Unsettled))?);
         if frames > LIMIT {
-            return Err(Violation::TooManyFrames { limit: LIMIT });
+            return Err(Box::new(Violation::TooManyFrames { limit: LIMIT }));
         }
     }
     Ok(all)

@@ -89,7 +89,6 @@ pub(crate) fn with_gates(
                     continue;
                 }
             }
-            Err(error) if refused.is_some() => {}
             Err(error) if refused.is_none() => return Err(error),
             // With the receivers moved, or with rooms, there is no table.
             Err(_) => {}
