@@ -17,8 +17,8 @@ pub enum WireViolation {
         /// The courses.
         courses: usize,
     },
-    /// The links of a course do not lead from the sender to the receiver through nodes that forward, or they are not
-    /// those of the flow.
+    /// The links of a course do not lead from the sender to the receiver through nodes that forward. Or they are not those
+    /// of the flow's route.
     #[error("flow `{flow}`: its links do not lead from `{from}` to `{to}`, or are not its route")]
     Route {
         /// The flow.

@@ -158,8 +158,8 @@ impl SyncClass {
     /// The placeholder for a priority that follows from the classes. No text has this value.
     const UNSAID: u8 = u8::MAX;
 
-    /// Returns the length of its slot on an interface, in a sync window of this length: time for its frames, as far as the
-    /// window has it, but for one at least.
+    /// Returns the length of its slot on an interface: the time of its frames, but no more than the sync window has. It
+    /// has time for one frame at least.
     pub fn slot(&self, interface: &Interface, window: Duration) -> Duration {
         let frame = interface.longest_frame_time(self.size);
         (frame * i64::from(self.frames) + interface.opening).min(window).max(frame + interface.opening)

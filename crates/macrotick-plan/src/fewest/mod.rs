@@ -1,9 +1,9 @@
 //! The fewest pieces for CPUs that are almost full.
 //!
 //! Each piece of a job except the first costs time ([`crate::cut`]). Where windows take all that the kernel gives to
-//! them, there is room for a few such pieces at most. This search goes through the assignments that fit without them,
-//! and looks on each CPU for a table with as few pieces as there is room for. It is complete for a few tasks: without
-//! a table, it proves that there is none.
+//! them, there is room for a few such pieces at most. This search goes through the assignments that fit without them.
+//! On each CPU, it looks for a table with as few pieces as there is room for. It is complete for a few tasks: without a
+//! table, it proves that there is none.
 
 mod amounts;
 mod rests;

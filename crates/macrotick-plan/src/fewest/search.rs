@@ -1,7 +1,7 @@
 //! The search for the fewest pieces: one slot after the other, with all states that can follow from each other.
 //!
-//! A state says which jobs have a part of their time, how much they still need at least ([`Rests`]), and which one runs
-//! over the end of the slot. All releases and deadlines are between slots. So the order within a slot is free, apart from
+//! A state says which jobs have a part of their time, and how much they still need at least ([`Rests`]). It also says
+//! which job runs over the end of the slot. All releases and deadlines are between slots. So the order within a slot is free, apart from
 //! the job that runs into it and the one that runs out of it. A job in some slots has one piece for each, less one for
 //! each bound between slots that it runs over. Only one job can do so at each bound, and a job that runs over both bounds
 //! of a slot is alone in it.
@@ -47,11 +47,11 @@ struct State {
     /// The released jobs without any time.
     open: Vec<usize>,
     /// The jobs with a part of their time.
-    begun: Vec<usize>,
+    started: Vec<usize>,
     rests: Rests,
-    /// The place in `begun` of the job that runs over the end of the slot.
+    /// The place in `started` of the job that runs over the end of the slot.
     over: Option<usize>,
-    /// The number of pieces beyond one for each job. It includes the next piece of each job that has begun.
+    /// The number of pieces beyond one for each job. It includes the next piece of each job that has started.
     extra: usize,
     /// The place of the state before.
     before: usize,
@@ -110,8 +110,8 @@ impl<'a> Search<'a> {
 
     fn run(&self, most: usize, clock: &Clock) -> Fewest {
         let content = Content { parts: Vec::new(), over: None };
-        let (open, begun) = (Vec::new(), Vec::new());
-        let first = State { open, begun, rests: Rests::none(), over: None, extra: 0, before: 0, content };
+        let (open, started) = (Vec::new(), Vec::new());
+        let first = State { open, started, rests: Rests::none(), over: None, extra: 0, before: 0, content };
         let mut all: Vec<Vec<State>> = vec![vec![first]];
         let mut is_complete = true;
         for slot in 0..self.slots.count() {
@@ -152,14 +152,14 @@ impl<'a> Search<'a> {
     /// Whether the jobs of a state can be in time, if pieces cost nothing from now on.
     fn is_possible(&self, state: &State, slot: usize) -> bool {
         let jobs = &self.slots.jobs;
-        let horizon = state.open.iter().chain(&state.begun).map(|&job| jobs[job].last).max().unwrap_or(slot);
+        let horizon = state.open.iter().chain(&state.started).map(|&job| jobs[job].last).max().unwrap_or(slot);
         let mut supply = Duration::ZERO;
         (slot + 1..=horizon).all(|end| {
             supply += self.slots.length(end);
             let own = state.open.iter().filter(|&&job| jobs[job].last <= end).map(|&job| jobs[job].needed);
-            let due = (0..state.begun.len()).filter(|&place| jobs[state.begun[place]].last <= end);
-            let begun = state.rests.of(due.map(|place| 1 << place).sum());
-            own.sum::<Duration>() + begun + self.demand[slot + 1][end] <= supply
+            let due = (0..state.started.len()).filter(|&place| jobs[state.started[place]].last <= end);
+            let started = state.rests.of(due.map(|place| 1 << place).sum());
+            own.sum::<Duration>() + started + self.demand[slot + 1][end] <= supply
         })
     }
 }
@@ -176,7 +176,7 @@ struct Frontier {
 
 impl Frontier {
     fn add(&mut self, state: State) {
-        let key = (state.open.clone(), state.begun.clone(), state.over);
+        let key = (state.open.clone(), state.started.clone(), state.over);
         let same = self.of.entry(key).or_default();
         let is_worse = |one: &State, other: &State| other.extra <= one.extra && other.rests.at_most(&one.rests);
         if same.iter().filter_map(|&at| self.states[at].as_ref()).any(|other| is_worse(&state, other)) {
@@ -211,7 +211,7 @@ struct Step<'a> {
 impl Step<'_> {
     fn run(&self, next: &mut Frontier) {
         let open: Vec<usize> = self.state.open.iter().chain(&self.search.released[self.slot]).copied().collect();
-        let mut ways = vec![Way::Absent; self.state.begun.len() + open.len()];
+        let mut ways = vec![Way::Absent; self.state.started.len() + open.len()];
         if let Some(over) = self.state.over {
             // The job that runs over both bounds is alone.
             ways[over] = Way::Over;
@@ -221,7 +221,7 @@ impl Step<'_> {
         self.choose(&open, 0, &mut ways, self.search.slots.length(self.slot), self.state.extra, next);
     }
 
-    /// Chooses the way of each job from `place` on: first those that have begun, then the others. `left` is the time
+    /// Chooses the way of each job from `place` on: first those that have started, then the others. `left` is the time
     /// beside the whole jobs.
     fn choose(
         &self,
@@ -232,14 +232,14 @@ impl Step<'_> {
         extra: usize,
         next: &mut Frontier,
     ) {
-        let begun = self.state.begun.len();
+        let started = self.state.started.len();
         if place == ways.len() {
             return self.finish(open, ways, next);
         }
-        let job = if place < begun { self.state.begun[place] } else { open[place - begun] };
+        let job = if place < started { self.state.started[place] } else { open[place - started] };
         let job = &self.search.slots.jobs[job];
         let (is_due, runs_in) = (job.last == self.slot, self.state.over == Some(place));
-        let needed = if place < begun { Duration::ZERO } else { job.needed };
+        let needed = if place < started { Duration::ZERO } else { job.needed };
         if needed <= left {
             ways[place] = Way::Complete;
             self.choose(open, place + 1, ways, left - needed, extra, next);
@@ -263,15 +263,15 @@ impl Step<'_> {
     /// Adds the state with these ways, if it is possible.
     fn finish(&self, open: &[usize], ways: &[Way], next: &mut Frontier) {
         let jobs = &self.search.slots.jobs;
-        let (begun, fresh) = ways.split_at(self.state.begun.len());
-        let is_alone = self.state.over.is_some_and(|over| begun[over] == Way::Over);
+        let (started, fresh) = ways.split_at(self.state.started.len());
+        let is_alone = self.state.over.is_some_and(|over| started[over] == Way::Over);
         let absent: Vec<usize> =
             open.iter().zip(fresh).filter(|(_, way)| **way == Way::Absent).map(|(&job, _)| job).collect();
         let whole = || open.iter().zip(fresh).filter(|(_, way)| **way == Way::Complete).map(|(&job, _)| job);
         let left = self.search.slots.length(self.slot) - whole().map(|job| jobs[job].needed).sum();
-        let partly =
-            begun.iter().any(|way| *way != Way::Absent) || fresh.iter().any(|way| matches!(way, Way::Cut | Way::Over));
-        if is_alone && open.iter().chain(&self.state.begun).any(|&job| jobs[job].last == self.slot) {
+        let partly = started.iter().any(|way| *way != Way::Absent)
+            || fresh.iter().any(|way| matches!(way, Way::Cut | Way::Over));
+        if is_alone && open.iter().chain(&self.state.started).any(|&job| jobs[job].last == self.slot) {
             return;
         }
         // Time that stays free is better given to a job.
@@ -279,7 +279,7 @@ impl Step<'_> {
             return;
         }
         let mut rests = self.state.rests.clone();
-        let mut members: Vec<(usize, Way)> = self.state.begun.iter().copied().zip(begun.iter().copied()).collect();
+        let mut members: Vec<(usize, Way)> = self.state.started.iter().copied().zip(started.iter().copied()).collect();
         for (&job, &way) in open.iter().zip(fresh).filter(|(_, way)| matches!(way, Way::Cut | Way::Over)) {
             rests = rests.with(jobs[job].needed);
             members.push((job, way));
@@ -301,9 +301,9 @@ impl Step<'_> {
             rests.add(place, RESUMING);
             extra += 1;
         }
-        let begun: Vec<usize> = members.into_iter().map(|(job, _)| job).collect();
-        let content = Content { parts, over: over.map(|place| begun[place]) };
-        let state = State { open: absent, begun, rests, over, extra, before: self.before, content };
+        let started: Vec<usize> = members.into_iter().map(|(job, _)| job).collect();
+        let content = Content { parts, over: over.map(|place| started[place]) };
+        let state = State { open: absent, started, rests, over, extra, before: self.before, content };
         if self.search.is_possible(&state, self.slot) {
             next.add(state);
         }

@@ -23,7 +23,7 @@ type Jobs = Vec<(i64, i64, i64)>;
 
 /// Returns the least number of pieces beyond one for each job. It goes through all tables, one unit after the other.
 fn least(jobs: &Jobs, end: i64) -> Option<i64> {
-    // What each job still needs, and the one that ran last.
+    // The time that each job still needs, and the job that ran last.
     let first = (jobs.iter().map(|job| job.2).collect::<Vec<i64>>(), None);
     let mut states = HashMap::from([(first, 0)]);
     for now in 0..end {

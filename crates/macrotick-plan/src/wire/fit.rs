@@ -6,8 +6,8 @@ use macrotick_model::Duration;
 use super::line::Line;
 use crate::demand::round_up;
 
-/// A link of a route, the time from the start of the frame at its sender until its start here, and the time for which it
-/// occupies the link.
+/// A link of a route. `since` is the time from the start at the sender until the start here. The flow occupies the link
+/// for `length`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hop {
     pub link: usize,
