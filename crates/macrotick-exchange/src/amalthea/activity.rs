@@ -116,12 +116,12 @@ impl<'m, 'a> Activities<'m, 'a> {
             findings.remark(item.path(), "counts in each job, without its counter");
         }
         match item.kind() {
-            "Ticks" => self.each(item, |kind, entry| match entry {
+            "Ticks" => self.each(item, findings, |kind, entry| match entry {
                 Some(entry) => most(entry).map_err(Rc::new),
                 None => Err(item.shared_refusal(format!("there are no ticks for `{}`", cut(&kind.name)))),
             }),
-            "RunnableInstructions" => self.instructions(item),
-            "ExecutionNeed" => self.needs(item),
+            "RunnableInstructions" => self.instructions(item, findings),
+            "ExecutionNeed" => self.needs(item, findings),
             "RunnableCall" | "TaskRunnableCall" => self.call(item, level, graph, findings),
             "Group" | "CallSequence" => self.sequence(item, level + 1, graph, findings),
             "WhileLoop" => self.refused(item, "a loop has no bound on its rounds"),
@@ -181,8 +181,13 @@ impl<'m, 'a> Activities<'m, 'a> {
     }
 
     /// Returns the cost of an item with entries for each kind of CPU: the extended one of its definition, or the default.
-    /// An item without any entry has no ticks.
-    fn each(&self, item: Element<'a>, ticks: impl Fn(&Kind, Option<Element<'a>>) -> Ticks) -> Cost {
+    /// An item without any entry has no ticks, which a remark names.
+    fn each(
+        &self,
+        item: Element<'a>,
+        findings: &mut Findings,
+        ticks: impl Fn(&Kind, Option<Element<'a>>) -> Ticks,
+    ) -> Cost {
         let mut extended = Vec::new();
         for entry in item.children("extended") {
             match self.model.target_of(entry, "key") {
@@ -191,6 +196,7 @@ impl<'m, 'a> Activities<'m, 'a> {
             }
         }
         if extended.is_empty() && item.elements().next().is_none() {
+            findings.remark(item.path(), "this item has no entry and counts no time");
             return self.none();
         }
         Cost::each(self.hardware.kinds.iter().map(|kind| {
@@ -200,27 +206,31 @@ impl<'m, 'a> Activities<'m, 'a> {
     }
 
     /// Returns the ticks of the instructions of older models.
-    fn instructions(&mut self, item: Element<'a>) -> Cost {
+    fn instructions(&mut self, item: Element<'a>, findings: &mut Findings) -> Cost {
         self.note_feature(INSTRUCTIONS);
-        self.each(item, |kind, entry| match entry {
+        self.each(item, findings, |kind, entry| match entry {
             Some(entry) => in_ticks(kind, INSTRUCTIONS, entry, entry),
             None => Err(item.shared_refusal(format!("there are no instructions for `{}`", cut(&kind.name)))),
         })
     }
 
     /// Returns the ticks of execution needs. Older models have `default` and `extended` around them.
-    fn needs(&mut self, item: Element<'a>) -> Cost {
+    fn needs(&mut self, item: Element<'a>, findings: &mut Findings) -> Cost {
         let is_need = |element: &Element| ["needs", "default"].contains(&element.tag());
         let is_counted = item.descendants().any(|need| is_need(&need) && need.attribute("key") == Some(INSTRUCTIONS));
         if is_counted {
             self.note_feature(INSTRUCTIONS);
         }
         let is_extended = item.child("extended").is_some();
-        self.each(item, |kind, entry| {
+        self.each(item, findings, |kind, entry| {
             // The default entries are needs themselves, and stand directly in the item.
             let holder = entry.filter(|entry| is_extended && entry.tag() == "value").unwrap_or(item);
+            let mut needs = holder.elements().filter(is_need).peekable();
+            if needs.peek().is_none() {
+                return Err(item.shared_refusal(format!("there are no needs for `{}`", cut(&kind.name))));
+            }
             let mut sum = 0i64;
-            for need in holder.elements().filter(is_need) {
+            for need in needs {
                 let key = need.attribute("key").unwrap_or_default();
                 let value = need.child("value").ok_or_else(|| need.shared_refusal("the need has no value"))?;
                 let ticks = in_ticks(kind, key, need, value)?;
