@@ -4,7 +4,7 @@ use super::element::{Element, Refusal};
 use crate::findings::cut;
 
 /// A positive or negative decimal number, exactly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     /// The numerator.
     pub above: i128,
@@ -23,9 +23,9 @@ impl Ratio {
         let exponent: i32 = exponent.parse().ok()?;
         let all = format!("{whole}{fraction}");
         let count = all.trim_start_matches(['-', '+', '0']).len();
-        let most = MOST_DIGITS as i32;
         let is_number = fraction.bytes().all(|byte| byte.is_ascii_digit()) && !all.ends_with(['-', '+']);
-        if !is_number || count > MOST_DIGITS || fraction.len() > MOST_DIGITS || exponent.abs() > most {
+        let most = MOST_DIGITS as u32;
+        if !is_number || count > MOST_DIGITS || fraction.len() > MOST_DIGITS || exponent.unsigned_abs() > most {
             return None;
         }
         let scale = exponent - fraction.len() as i32;
@@ -134,6 +134,9 @@ mod tests {
         assert_eq!(Ratio::parse("2.5E2"), ratio(250, 1));
         assert_eq!(Ratio::parse("-1"), ratio(-1, 1));
         for text in ["", "x", "1.x", "1e99", "NaN", "1..2", "-", "1.-2", "9999999999999999999", "Infinity"] {
+            assert_eq!(Ratio::parse(text), None, "{text}");
+        }
+        for text in ["1e-2147483648", "1e2147483647", "1e-19", "1e19"] {
             assert_eq!(Ratio::parse(text), None, "{text}");
         }
     }
