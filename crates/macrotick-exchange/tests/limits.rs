@@ -211,6 +211,22 @@ fn tasks_of_a_model_have_a_limit() {
     assert_eq!(amalthea(&tasks(4097)).unwrap_err().split(": ").last(), Some("the model has more than 4096 tasks"));
 }
 
+/// Units that are no CPU, within each other: a look at all elements around each one would take a square of the time.
+#[test]
+fn processing_units_have_a_limit() {
+    let units = |count: usize| {
+        let unit = "<cores coreType=\"n?type=CoreType\">";
+        let hardware = "<coreTypes name=\"n\" puType=\"Accelerator\"/>".to_owned() + &unit.repeat(count);
+        model(&task("a", TICKS)).replace("<hwModel>", &format!("<hwModel>{hardware}{}", "</cores>".repeat(count)))
+    };
+    assert_eq!(amalthea(&units(4095)).unwrap().cpus, [0]);
+    let error = amalthea(&units(60_000)).unwrap_err();
+    assert!(error.ends_with("the model has more than 4096 processing units"), "{error}");
+    let deep = "<structures>".repeat(100_000) + &"</structures>".repeat(100_000);
+    let text = model(&task("a", TICKS)).replace("<hwModel>", &format!("<hwModel>{deep}"));
+    assert_eq!(amalthea(&text).unwrap().cpus, [0]);
+}
+
 #[test]
 fn tasks_can_be_left_out() {
     let text = model(&(task("a", TICKS) + &task("Event driven", TICKS).replace("p?type", "none?type")));

@@ -106,11 +106,6 @@ impl<'a> Element<'a> {
         self.node.parent_element().map(|node| Element { node, ..self })
     }
 
-    /// Returns the elements around this one, from the inside.
-    pub fn ancestors(self) -> impl Iterator<Item = Element<'a>> {
-        std::iter::successors(self.parent(), |element| element.parent())
-    }
-
     /// Returns the path below the part of the model, such as `tasks.Fast.activityGraph.items(Group)`.
     pub fn path(self) -> String {
         let level = |element: Element| match (element.name(), element.node.attribute((XSI, "type"))) {

@@ -16,6 +16,8 @@ pub struct Hardware {
     pub kinds: Vec<Kind>,
     /// The CPU of each processing unit. Units that are no CPU, such as accelerators, have none.
     numbers: BTreeMap<Key, Option<u32>>,
+    /// The frequency domains of CPUs.
+    domains: BTreeSet<Key>,
 }
 
 /// CPUs with one definition and one frequency.
@@ -39,8 +41,10 @@ struct Feature {
     value: Ratio,
 }
 
+/// The most processing units, together with those that are no CPU.
+const MOST_UNITS: usize = 4096;
 /// The most CPUs.
-const MOST_CPUS: usize = 1024;
+pub const MOST_CPUS: usize = 1024;
 /// The most kinds. The cost of each runnable has a number for each.
 const MOST_KINDS: usize = 64;
 
@@ -51,12 +55,13 @@ impl Hardware {
     ///
     /// If there is none, or a definition or feature is wrong, or there are too many.
     pub fn read(model: &Model, findings: &mut Findings) -> Result<Hardware, Refusal> {
-        let mut hardware = Hardware { cpus: Vec::new(), kinds: Vec::new(), numbers: BTreeMap::new() };
+        let mut hardware =
+            Hardware { cpus: Vec::new(), kinds: Vec::new(), numbers: BTreeMap::new(), domains: BTreeSet::new() };
         let mut ecus = BTreeSet::new();
         for part in model.part("hwModel") {
-            for unit in part.descendants().filter(is_unit) {
+            for (unit, ecu) in units(part) {
                 hardware.add(unit, model, findings)?;
-                ecus.extend(unit.ancestors().find(is_ecu).map(|ecu| ecu.key()));
+                ecus.extend(ecu);
             }
         }
         if hardware.cpus.is_empty() {
@@ -72,6 +77,9 @@ impl Hardware {
     }
 
     fn add<'a>(&mut self, unit: Element<'a>, model: &Model<'a>, findings: &mut Findings) -> Result<(), Refusal> {
+        if self.numbers.len() == MOST_UNITS {
+            return Err(unit.refusal(format!("the model has more than {MOST_UNITS} processing units")));
+        }
         let key = if unit.tag() == "cores" { "coreType" } else { "definition" };
         let definition = model.target_of(unit, key)?;
         let class = definition.and_then(|definition| definition.attribute("puType")).unwrap_or("CPU");
@@ -83,17 +91,26 @@ impl Hardware {
         if self.cpus.len() == MOST_CPUS {
             return Err(unit.refusal(format!("the model has more than {MOST_CPUS} CPUs")));
         }
-        let kind = Kind::read(unit, definition, model)?;
+        let mut kind = Kind::new(unit, definition, model);
         let known = self.kinds.iter().position(|other| other.is(&kind));
         let index = known.unwrap_or(self.kinds.len());
         if known.is_none() {
             if index == MOST_KINDS {
                 return Err(unit.refusal(format!("the CPUs have more than {MOST_KINDS} definitions or frequencies")));
             }
+            // Many CPUs can share a definition with many features, so only the first one reads them.
+            kind.features = definition.map_or(Ok(Vec::new()), |definition| features(definition, model))?;
             self.kinds.push(kind);
         }
         self.numbers.insert(unit.key(), Some(self.cpus.len() as u32));
         self.cpus.push(index);
+        if let Ok(Some(domain)) = model.target_of(unit, "frequencyDomain") {
+            if self.domains.insert(domain.key()) && can_be_slower(domain) {
+                let text =
+                    "the execution times hold at the default frequency: at a lower possible one, jobs take longer";
+                findings.remark(domain.path(), text);
+            }
+        }
         Ok(())
     }
 
@@ -104,23 +121,14 @@ impl Hardware {
 }
 
 impl Kind {
-    fn read<'a>(unit: Element<'a>, definition: Option<Element<'a>>, model: &Model<'a>) -> Result<Kind, Refusal> {
-        let mut features = Vec::new();
-        if let Some(definition) = definition {
-            for feature in model.targets(definition, "features")? {
-                features.push(Feature::read(feature)?);
-            }
-            // Older files have a number at the type of the core.
-            let per_cycle = whole(definition, "instructionsPerCycle")?.filter(|number| *number > 0);
-            let value = per_cycle.map(|number| Ratio { above: number.into(), below: 1 });
-            features.extend(value.map(|value| Feature { category: String::new(), name: IPC.into(), value }));
-        }
-        Ok(Kind {
+    /// Begins without features.
+    fn new<'a>(unit: Element<'a>, definition: Option<Element<'a>>, model: &Model<'a>) -> Kind {
+        Kind {
             definition: definition.map(|definition| definition.key()),
             name: definition.unwrap_or(unit).name().into(),
             hertz: ticks_per_second(unit, model).map_err(Rc::new),
-            features,
-        })
+            features: Vec::new(),
+        }
     }
 
     /// Whether CPUs of both kinds have the same times.
@@ -151,6 +159,17 @@ const IPC: &str = "IPC";
 /// The most ticks, or units of work, that a feature can have in its numerator and denominator.
 const MOST_OF_FEATURE: i128 = 1 << 60;
 
+/// Returns the features of a definition.
+fn features<'a>(definition: Element<'a>, model: &Model<'a>) -> Result<Vec<Feature>, Refusal> {
+    let features = model.targets(definition, "features")?.into_iter().map(Feature::read);
+    let mut features = features.collect::<Result<Vec<_>, _>>()?;
+    // Older files have a number at the type of the core.
+    let per_cycle = whole(definition, "instructionsPerCycle")?.filter(|number| *number > 0);
+    let value = per_cycle.map(|number| Ratio { above: number.into(), below: 1 });
+    features.extend(value.map(|value| Feature { category: String::new(), name: IPC.into(), value }));
+    Ok(features)
+}
+
 impl Feature {
     fn read(feature: Element) -> Result<Feature, Refusal> {
         let nested = feature.child("value").and_then(|value| value.attribute("value"));
@@ -165,6 +184,23 @@ impl Feature {
     }
 }
 
+/// Returns the processing units of a part in the order of the file, each with the nearest ECU around it.
+fn units(part: Element) -> Vec<(Element, Option<Key>)> {
+    let mut units = Vec::new();
+    // A file can have more levels than a recursion.
+    let mut left = vec![(part, None)];
+    while let Some((element, ecu)) = left.pop() {
+        if is_unit(&element) {
+            units.push((element, ecu));
+        }
+        let inner = if is_ecu(&element) { Some(element.key()) } else { ecu };
+        let begin = left.len();
+        left.extend(element.elements().map(|element| (element, inner)));
+        left[begin..].reverse();
+    }
+    units
+}
+
 fn is_unit(element: &Element) -> bool {
     match element.tag() {
         "modules" => element.kind() == "ProcessingUnit",
@@ -174,6 +210,13 @@ fn is_unit(element: &Element) -> bool {
 
 fn is_ecu(element: &Element) -> bool {
     element.tag() == "ecus" || element.attribute("structureType") == Some("ECU")
+}
+
+/// Whether a frequency domain has a possible frequency below its default.
+fn can_be_slower(domain: Element) -> bool {
+    let Some(Ok(default)) = domain.child("defaultValue").map(frequency) else { return false };
+    let mut possible = domain.children("possibleValues").filter_map(|value| frequency(value).ok());
+    possible.any(|hertz| hertz.is_less_than(default))
 }
 
 /// Returns the frequency: that of the domain, or in older files that of the quartz with the ratio of the prescaler.

@@ -57,6 +57,21 @@ impl Ratio {
         Some(above.div_euclid(self.above) + i128::from(above.rem_euclid(self.above) != 0))
     }
 
+    /// Whether this number is less than another one. It compares whole parts, and then the reciprocals of the rests:
+    /// a product of numerator and denominator could be out of range.
+    pub fn is_less_than(self, other: Ratio) -> bool {
+        let (mut one, mut other) = (self, other);
+        loop {
+            let wholes = (one.above.div_euclid(one.below), other.above.div_euclid(other.below));
+            let rests = (one.above.rem_euclid(one.below), other.above.rem_euclid(other.below));
+            if wholes.0 != wholes.1 || rests.0 == 0 || rests.1 == 0 {
+                return (wholes.0, rests.0 != 0) < (wholes.1, rests.1 != 0);
+            }
+            // The greater one of two rests below one has the lesser reciprocal.
+            (one, other) = (Ratio { above: other.below, below: rests.1 }, Ratio { above: one.below, below: rests.0 });
+        }
+    }
+
     /// Returns the number, rounded up.
     pub fn ceil(self) -> i128 {
         self.above.div_euclid(self.below) + i128::from(self.above.rem_euclid(self.below) != 0)
@@ -138,6 +153,20 @@ mod tests {
         }
         for text in ["1e-2147483648", "1e2147483647", "1e-19", "1e19"] {
             assert_eq!(Ratio::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_compared_exactly() {
+        let texts = ["-2", "-1.5", "0", "1e-18", "0.8", "0.81", "1", "1.99999999999999999", "2", "2.5", "1e18", "9e35"];
+        let numbers = texts.map(|text| match text {
+            "9e35" => Ratio::parse("9e17").and_then(|number| number.times(1_000_000_000_000_000_000)).unwrap(),
+            _ => Ratio::parse(text).unwrap(),
+        });
+        for (at, one) in numbers.iter().enumerate() {
+            for (other_at, other) in numbers.iter().enumerate() {
+                assert_eq!(one.is_less_than(*other), at < other_at, "{} {}", texts[at], texts[other_at]);
+            }
         }
     }
 
