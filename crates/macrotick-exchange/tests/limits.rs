@@ -227,6 +227,30 @@ fn processing_units_have_a_limit() {
     assert_eq!(amalthea(&text).unwrap().cpus, [0]);
 }
 
+/// An allocation can name a task many times, or many units, and many schedulers can be above one.
+#[test]
+fn allocations_do_not_multiply() {
+    let mapped = |mapping: &str, schedulers: &str| {
+        let parts = format!("<osModel>{schedulers}</osModel><mappingModel>{mapping}</mappingModel><stimuliModel>");
+        amalthea(&model(&task("a", TICKS)).replace("<stimuliModel>", &parts)).unwrap().tasks[0].cpu
+    };
+    let (task, unit) = ("a?type=Task ", "c?type=ProcessingUnit ");
+    let allocation = format!("<taskAllocation task=\"{}\" affinity=\"{}\"/>", task.repeat(50_000), unit.repeat(50_000));
+    assert_eq!(mapped(&allocation, ""), Some(0));
+
+    let count = 10_000;
+    let scheduler = |index: usize, parent: usize| {
+        let parent = format!("<parentAssociation parent=\"s{parent}?type=TaskScheduler\"/>");
+        format!("<taskSchedulers name=\"s{index}\">{parent}</taskSchedulers>")
+    };
+    let ring: String = (0..count).map(|index| scheduler(index, (index + 1) % count)).collect();
+    let allocations = "<taskAllocation task=\"a?type=Task\" scheduler=\"s0?type=TaskScheduler\"/>".repeat(count);
+    assert_eq!(mapped(&allocations, &ring), None);
+    let last = count - 1;
+    let last = format!("<schedulerAllocation scheduler=\"s{last}?type=TaskScheduler\" responsibility=\"{unit}\"/>");
+    assert_eq!(mapped(&(allocations + &last), &ring), Some(0));
+}
+
 #[test]
 fn tasks_can_be_left_out() {
     let text = model(&(task("a", TICKS) + &task("Event driven", TICKS).replace("p?type", "none?type")));

@@ -125,7 +125,7 @@ fn system<'a>(
     }
     let mut refusals = BTreeSet::new();
     for (one, name) in found.iter().zip(&names) {
-        let cpus = mapping.cpus(one.element, model, &hardware, findings);
+        let cpus = mapping.cpus(one.element, findings);
         let task = cpus.and_then(|cpus| task(one, cpus, &hardware, &deadlines, &mut kinds, findings));
         match task {
             Ok(task) => {
