@@ -2,8 +2,8 @@
 //!
 //! Each piece of a job except the first costs time ([`crate::cut`]). Where windows take all that the kernel gives to
 //! them, there is room for a few such pieces at most. This search goes through the assignments that fit without them.
-//! On each CPU, it looks for a table with as few pieces as there is room for. It is complete for a few tasks: without a
-//! table, it proves that there is none.
+//! On each CPU, it looks for a table with as few pieces as there is room for. It is complete for a few tasks and
+//! slots, as far as the clock allows: without a table, it then proves that there is none.
 
 mod amounts;
 mod rests;

@@ -1,10 +1,10 @@
 //! The search for the fewest pieces: one slot after the other, with all states that can follow from each other.
 //!
 //! A state says which jobs have a part of their time, and how much they still need at least ([`Rests`]). It also says
-//! which job runs over the end of the slot. All releases and deadlines are between slots. So the order within a slot is free, apart from
-//! the job that runs into it and the one that runs out of it. A job in some slots has one piece for each, less one for
-//! each bound between slots that it runs over. Only one job can do so at each bound, and a job that runs over both bounds
-//! of a slot is alone in it.
+//! which job runs over the end of the slot. All releases and deadlines are between slots. So the order within a slot is
+//! free, apart from the job that runs into it and the one that runs out of it. A job in some slots has one piece for each,
+//! less one for each bound between slots that it runs over. Only one job can do so at each bound, and a job that runs over
+//! both bounds of a slot is alone in it.
 
 use std::collections::HashMap;
 
@@ -62,15 +62,13 @@ struct State {
 /// end of a slot. With more of them, the search is incomplete.
 pub(super) fn fewest(slots: &Slots, most: usize, width: usize, clock: &Clock) -> Fewest {
     let search = Search::new(slots, width);
-    let mut result = Fewest::Unknown;
-    // Few pieces leave few states. Most tables need no more.
-    for most in 0..=most {
-        result = search.run(most, clock);
-        if matches!(result, Fewest::Found(_)) || clock.is_over() {
-            break;
+    // Few pieces leave few states. Most tables need no more. Only the last answer is one for all pieces.
+    for fewer in 0..most {
+        if let Fewest::Found(contents) = search.run(fewer, clock) {
+            return Fewest::Found(contents);
         }
     }
-    result
+    search.run(most, clock)
 }
 
 struct Search<'a> {
@@ -118,6 +116,9 @@ impl<'a> Search<'a> {
             let mut next = Frontier::default();
             let former = &all[slot];
             for (before, state) in former.iter().enumerate() {
+                if clock.is_over() {
+                    return Fewest::Unknown;
+                }
                 Step { search: self, slot, state, before, most }.run(&mut next);
             }
             let mut states = next.states();
@@ -128,9 +129,6 @@ impl<'a> Search<'a> {
             }
             if states.is_empty() {
                 return if is_complete { Fewest::Never } else { Fewest::Unknown };
-            }
-            if clock.is_over() {
-                return Fewest::Unknown;
             }
             all.push(states);
         }

@@ -1,6 +1,7 @@
 //! Tests of the search for the fewest pieces, against one that goes through all tables.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration as WallTime;
 
 use macrotick_model::{Duration, SplitMix64};
@@ -11,7 +12,7 @@ use super::slots::Slots;
 use crate::cut::RESUMING;
 use crate::demand::tests::demand;
 use crate::demand::Demand;
-use crate::options::{Clock, Options, Unwatched};
+use crate::options::{Clock, Options, Unwatched, Watch};
 use crate::table::Piece;
 
 /// The most pieces beyond one for each job in these tests.
@@ -79,6 +80,37 @@ fn drawn(random: &mut SplitMix64) -> Vec<Demand> {
             return demands;
         }
     }
+}
+
+/// Ends a search after some questions.
+struct Ends(AtomicU64);
+
+impl Watch for Ends {
+    fn is_over(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::Relaxed) == 0 || self.0.load(Ordering::Relaxed) > u64::MAX / 2
+    }
+}
+
+#[test]
+fn a_search_that_is_ended_proves_nothing() {
+    let mut random = SplitMix64::new(5);
+    let mut found = 0;
+    for _ in 0..12 {
+        let demands = drawn(&mut random);
+        let tasks: Vec<usize> = (0..demands.len()).collect();
+        let slots = Slots::new(&demands, &tasks, CYCLE);
+        let options = Options { time_limit: WallTime::from_secs(60), ..Options::default() };
+        let answer = |watch: &dyn Watch| fewest(&slots, MOST, 4000, &Clock::start(options, watch));
+        if !matches!(answer(&Unwatched), Fewest::Found(_)) {
+            continue;
+        }
+        found += 1;
+        for questions in 0..60 {
+            let watch = Ends(AtomicU64::new(questions));
+            assert!(!matches!(answer(&watch), Fewest::Never), "{questions}: {demands:?}");
+        }
+    }
+    assert!(found > 3, "{found}");
 }
 
 /// Checks that each job has its time in at most as many pieces as it may have, and that no two pieces overlap.
