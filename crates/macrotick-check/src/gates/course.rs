@@ -108,9 +108,10 @@ impl<'a> Early<'a> {
 
     /// Returns the results of a flow with messages at their latest instants, behind those of all others. Only interfaces
     /// that they cross are simulated again, and those with other arrivals then. `None` if the arrivals do not settle.
-    /// `frames` counts the simulated frames.
+    /// `frames` counts the simulated frames, and all others once.
     pub fn behind(&self, flow: usize, frames: &mut i64) -> Option<Vec<Outcome>> {
         let mut messages = self.0.clone();
+        *frames += messages.items.len() as i64;
         messages.put_last(flow);
         messages.settle(&mut |_, sent| *frames += sent.frames.len() as i64)?;
         let Network { sides, cycle, cycles, .. } = messages.network;
@@ -185,6 +186,13 @@ impl<'a> Messages<'a> {
             if arrival != item.arrivals[hop + 1] {
                 (item.arrivals[hop + 1], item.fates[hop + 1]) = (arrival, None);
                 self.waiting[next] = true;
+            }
+            // A lost frame comes to no later interface either.
+            for later in hop + 2..if arrival.is_none() { item.way.len() } else { 0 } {
+                if item.arrivals[later].take().is_some() {
+                    item.fates[later] = None;
+                    self.waiting[item.way[later]] = true;
+                }
             }
         }
         let turns = there.iter().map(|(item, ..)| self.items[*item].turn).collect();
