@@ -70,7 +70,9 @@ impl Limits {
             let offset = task.offset.unwrap_or(Duration::ZERO);
             match (task.offset, task.jitter, within) {
                 (None, Some(_), Some(within)) => {
-                    task.offset = Some(within.start.max(*earliest.unwrap_or(&Duration::ZERO)));
+                    let start = within.start.max(*earliest.unwrap_or(&Duration::ZERO));
+                    task.deadline = task.deadline.min(within.end - start);
+                    task.offset = Some(start);
                 }
                 (None, Some(_), None) => {
                     let Some(&start) = earliest else { continue };

@@ -4,16 +4,17 @@
 //! on every link, however idle the network is. So all flows are planned on the network alone, without queues
 //! ([`crate::wire`]). Each sender gets a time that ends when its frame can start, and the windows are placed again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use macrotick_model::wire::{ethernet, Link, Node, Wire, WireFlow};
+use macrotick_model::wire::{ethernet, Course, Link, Node, Wire, WireFlow};
 use macrotick_model::{Duration, Flow, Interface, Network, Plan, Size, Speed, System, Task};
 
 use super::limits::Limits;
 use super::place::ways;
 use super::GateError;
+use crate::demand::round_up;
 use crate::options::Clock;
-use crate::wire::plan_until;
+use crate::wire::{add_to_wire, plan_until};
 
 /// The times of the senders, of different lengths.
 #[derive(Default)]
@@ -61,7 +62,7 @@ impl Spread {
         for (name, last) in &on_network.ends {
             let task = plan.system.task(name).expect("a sender is a task");
             let offset = task.offset.unwrap_or(Duration::ZERO);
-            let end = down(last.at - offset, plan.system.macrotick).min(task.deadline);
+            let end = down(last.at - offset, plan.system.macrotick);
             let sooner = match task.jitter {
                 // Jobs that always start at one instant have no choice.
                 Some(Duration::ZERO) => Duration::ZERO,
@@ -83,30 +84,157 @@ impl Spread {
 
 /// Plans the network alone, with an end of each sender's job from the start of a period on. `None` if it has no plan.
 fn on_network(plan: &Plan, network: &Network, clock: &Clock) -> Option<OnNetwork> {
-    let system = &plan.system;
     let ways = ways(plan, network);
-    let mut senders = BTreeSet::new();
-    let mut all: Vec<(Duration, &Task, WireFlow)> = Vec::new();
-    for (flow, way) in network.flows.iter().zip(&ways).filter(|(_, way)| !way.is_empty()) {
-        let Some(task) = sender(system, flow) else { continue };
-        let cpu = plan.cpus(&task.name).first().filter(|_| senders.insert(&task.name));
-        all.push((flow.deadline, task, on_wire(system, network, (flow, way), task, cpu)));
-    }
-    let flows: Vec<WireFlow> = all.iter().map(|(.., flow)| flow.clone()).chain(slots(plan, network)).collect();
-    let wire = wire(system, network, &ways);
+    let wire = wire(&plan.system, network, &ways);
+    let (first, later) = sent(&plan.system, network, &ways);
+    let flows: Option<Vec<WireFlow>> = first.iter().map(|sent| sent.with_job(plan, network, &wire)).collect();
+    let flows: Vec<WireFlow> = flows?.into_iter().chain(slots(plan, network)).collect();
     let courses = plan_until(&wire, &flows, clock).ok()?;
     let mut known = OnNetwork::default();
-    for ((deadline, task, flow), course) in all.iter().zip(&courses) {
-        for (link, start) in &course.hops {
-            let Some(interface) = network.interfaces.get(*link) else { continue };
-            known.instants.insert((flow.name.clone(), interface.name.clone()), *start + interface.path);
+    for ((sent, flow), course) in first.iter().zip(&flows).zip(&courses) {
+        if let Some(job) = flow.job {
+            let at = course.hops[0].1 + job;
+            known.ends.insert(sent.task.name.clone(), End { at, slack: sent.deadline() });
         }
-        let Some(job) = flow.job else { continue };
-        let at = course.hops[0].1 + job;
-        let arrived = wire.arrival(course, flow).expect("a course has hops");
-        known.ends.insert(task.name.clone(), End { at, slack: (*deadline - (arrived - at)).max(Duration::ZERO) });
+        known.take(network, sent, &wire, flow, course);
+    }
+    // Frames with other ways follow the job of their sender, too. Where they have no room, their gates open later.
+    let ends = later.iter().filter_map(|sent| Some((sent, known.ends.get(&sent.task.name)?.at)));
+    let more: Vec<(&Sent, WireFlow)> = ends.map(|(sent, end)| (sent, sent.after_job(network, end))).collect();
+    let added: Vec<WireFlow> = more.iter().map(|(_, flow)| flow.clone()).collect();
+    if let Ok(added) = add_to_wire(&wire, (&flows, &courses), &added) {
+        for ((sent, flow), course) in more.iter().zip(&added) {
+            known.take(network, sent, &wire, flow, course);
+        }
     }
     Some(known)
+}
+
+/// Returns the flows of senders with windows: for each sender those with the way of its first one, and then the others.
+fn sent<'a>(
+    system: &'a System,
+    network: &'a Network,
+    ways: &'a [Vec<&'a Interface>],
+) -> (Vec<Sent<'a>>, Vec<Sent<'a>>) {
+    let (mut first, mut later): (Vec<Sent>, Vec<Sent>) = (Vec::new(), Vec::new());
+    for (flow, way) in network.flows.iter().zip(ways).filter(|(_, way)| !way.is_empty()) {
+        let Some(task) = sender(system, flow) else { continue };
+        let is_same = |one: &&Interface, other: &&Interface| one.name == other.name;
+        match first.iter_mut().find(|sent| sent.task.name == task.name) {
+            None => first.push(Sent { flows: vec![flow], way, task }),
+            Some(sent)
+                if sent.way.len() == way.len() && sent.way.iter().zip(way).all(|(one, other)| is_same(one, other)) =>
+            {
+                sent.flows.push(flow);
+            }
+            Some(_) => later.push(Sent { flows: vec![flow], way, task }),
+        }
+    }
+    (first, later)
+}
+
+impl OnNetwork {
+    /// Takes the instants of flows. Their frames follow each other directly.
+    fn take(&mut self, network: &Network, sent: &Sent, wire: &Wire, flow: &WireFlow, course: &Course) {
+        for (link, start) in &course.hops {
+            let Some(interface) = network.interfaces.get(*link) else { continue };
+            let mut at = *start + interface.path;
+            for flow in &sent.flows {
+                self.instants.insert((flow.name.clone(), interface.name.clone()), at);
+                at += interface.sending_time(flow.size);
+            }
+        }
+        let arrived = wire.arrival(course, flow).expect("a course has hops");
+        if let Some(end) = self.ends.get_mut(&sent.task.name) {
+            end.slack = end.slack.min((sent.deadline() - (arrived - end.at)).max(Duration::ZERO));
+        }
+    }
+}
+
+/// Flows of a sender with windows that have one way.
+struct Sent<'a> {
+    flows: Vec<&'a Flow>,
+    way: &'a [&'a Interface],
+    task: &'a Task,
+}
+
+impl Sent<'_> {
+    fn deadline(&self) -> Duration {
+        self.flows.iter().map(|flow| flow.deadline).min().unwrap_or(Duration::ZERO)
+    }
+
+    /// Returns the flows with their sender's job. Without a choice of its start, their frames wait at the sender. `None` if
+    /// they cannot be in time even on an empty network.
+    fn with_job(&self, plan: &Plan, network: &Network, wire: &Wire) -> Option<WireFlow> {
+        let (task, frame, own) = (self.task, self.frame(), self.route(network));
+        let release = task.offset.unwrap_or(Duration::ZERO);
+        let job = round_up(task.wcet, plan.system.macrotick);
+        let over: Duration = own.iter().map(|link| wire.hop(*link, frame)).sum();
+        let latest = latest_start(task);
+        let cpu = plan.cpus(&task.name).first();
+        let index = cpu.and_then(|cpu| plan.system.cpus.iter().position(|other| *other == cpu));
+        let (waits, index) = (task.offset.is_some() && task.jitter.is_some(), index?);
+        let deadline = self.deadline() - if waits { latest } else { Duration::ZERO };
+        if over > deadline {
+            return None;
+        }
+        Some(match waits {
+            true => WireFlow { route: Some(own), ready: Some(release + latest + job), deadline, ..self.on_wire(frame) },
+            false => WireFlow {
+                route: Some([network.interfaces.len() + index].into_iter().chain(own).collect()),
+                job: Some(job),
+                ready: Some(release),
+                // No frame waits, so the latest start of a job decides.
+                deadline: latest + job + over,
+                ..self.on_wire(frame)
+            },
+        })
+    }
+
+    /// Returns the flows after the end of their sender's job.
+    fn after_job(&self, network: &Network, end: Duration) -> WireFlow {
+        let (route, deadline) = (Some(self.route(network)), self.deadline());
+        WireFlow { route, ready: Some(end), deadline, ..self.on_wire(self.frame()) }
+    }
+
+    fn on_wire(&self, frame: Size) -> WireFlow {
+        WireFlow {
+            name: self.flows[0].name.clone(),
+            from: 0,
+            to: 0,
+            route: None,
+            job: None,
+            frame,
+            period: self.task.period,
+            ready: None,
+            deadline: self.deadline(),
+        }
+    }
+
+    /// Returns the bytes of all frames. Each gate opens once for each of them.
+    fn frame(&self) -> Size {
+        let frames: u32 = self.flows.iter().map(|flow| ethernet(flow.size).bytes()).fold(0, u32::saturating_add);
+        let opening = |one: &&Interface| {
+            let per_byte = one.link_speed().time(1000).as_nanos().max(1);
+            (one.opening.as_nanos() * 1000 / per_byte + 1) as u32
+        };
+        let opening = self.way.iter().map(opening).max().unwrap_or(0);
+        Size::from_bytes(frames.saturating_add(opening.saturating_mul(self.flows.len() as u32 - 1)))
+    }
+
+    fn route(&self, network: &Network) -> Vec<usize> {
+        let number = |one: &&Interface| network.interfaces.iter().position(|other| other.name == one.name);
+        self.way.iter().filter_map(number).collect()
+    }
+}
+
+/// Returns the latest start of a job after its release.
+fn latest_start(task: &Task) -> Duration {
+    let before_deadline = task.deadline - task.wcet;
+    match (task.offset, task.jitter) {
+        (None, Some(_)) => task.period - task.wcet,
+        (_, jitter) => jitter.map_or(before_deadline, |jitter| jitter.min(before_deadline)),
+    }
 }
 
 /// Returns the task that sends the frames of a flow at the end of its windows.
@@ -160,33 +288,6 @@ fn slots(plan: &Plan, network: &Network) -> Vec<WireFlow> {
         window.starts(plan.cycle).enumerate().map(start).collect::<Vec<_>>()
     };
     planned.flat_map(of).collect()
-}
-
-/// Returns a flow that begins with its sender's job on this CPU. Without one, the frame can start after the shortest time
-/// of a job.
-fn on_wire(
-    system: &System,
-    network: &Network,
-    (flow, way): (&Flow, &[&Interface]),
-    task: &Task,
-    cpu: Option<u32>,
-) -> WireFlow {
-    let number = |one: &&Interface| network.interfaces.iter().position(|other| other.name == one.name);
-    let cpu = cpu.and_then(|cpu| system.cpus.iter().position(|other| *other == cpu));
-    let first = cpu.map(|index| network.interfaces.len() + index);
-    let release = task.offset.unwrap_or(Duration::ZERO);
-    let lost = if cpu.is_some() { Duration::ZERO } else { task.wcet };
-    WireFlow {
-        name: flow.name.clone(),
-        from: 0,
-        to: 0,
-        route: Some(first.into_iter().chain(way.iter().filter_map(number)).collect()),
-        job: cpu.map(|_| task.wcet),
-        frame: ethernet(flow.size),
-        period: task.period,
-        ready: Some(release + lost),
-        deadline: task.deadline + flow.deadline - lost,
-    }
 }
 
 fn down(time: Duration, grid: Duration) -> Duration {
