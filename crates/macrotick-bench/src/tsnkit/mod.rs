@@ -71,9 +71,9 @@ fn cells(scale: Scale) -> Vec<Cell> {
         topologies.map(|topology| Cell { topology, streams, size, deadline, is_small, count: scale.of(count, 1) })
     };
     // The solvers would need their whole limit in a quick run, too.
-    let small = cell(10, 2, 1, scale.of(true, false), 3);
+    let small = cell(10, 2, 1, scale.of(true, false), 2);
     let large =
-        [40, 60, 80, 100].map(|streams| cell(streams, 3, 1, false, 3)).into_iter().chain([cell(40, 3, 5, false, 3)]);
+        [40, 60, 80, 100].map(|streams| cell(streams, 3, 1, false, 2)).into_iter().chain([cell(40, 3, 5, false, 2)]);
     small.into_iter().chain(scale.of(large.flatten().collect(), Vec::new())).collect()
 }
 
