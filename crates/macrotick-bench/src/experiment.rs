@@ -158,7 +158,7 @@ const ALL: [Experiment; 15] = [
     Experiment {
         name: "tsnkit",
         about: "Flows of tsnkit's generator: its planners and ours, judged by its simulator; it needs no lab",
-        minutes: 30,
+        minutes: 12,
         is_timed_here: true,
         run: tsnkit::run,
         extent: tsnkit::extent,
