@@ -32,7 +32,8 @@ Times are on the wall clock, without the start of Python. Our own judge, which s
 every plan of Macrotick.
 
 The planners `ls`, `ls_tb`, `ls_pl` and `dt` need no solver. `cg`, `smt_wa`, `smt_pr`, `at` and `i_omt` use solvers that can \
-be installed from a package registry. The others of tsnkit need licences, or refuse these systems without one.";
+be installed from a package registry. Six others need licences for systems \
+of this size. `i_ilp` needs a further package, and `smt_fr` needed more than a minute for 20 streams.";
 
 /// The planners of tsnkit without a solver.
 const HEURISTICS: [&str; 4] = ["ls", "ls_tb", "ls_pl", "dt"];
