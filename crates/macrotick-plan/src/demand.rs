@@ -120,6 +120,11 @@ pub(crate) fn round_up(length: Duration, grid: Duration) -> Duration {
     }
 }
 
+/// Rounds a length down to a multiple of the grid.
+pub(crate) fn round_down(length: Duration, grid: Duration) -> Duration {
+    length - length % grid
+}
+
 /// Returns the time to keep free before each job, on the grid.
 pub(crate) fn lead(system: &System) -> Duration {
     system.lead.map_or(Duration::ZERO, |lead| round_up(lead.reserved(), system.macrotick))

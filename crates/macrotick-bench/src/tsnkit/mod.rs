@@ -26,14 +26,14 @@ The generator's numbers of options are in the first column: **period 4** draws f
 from 200 to 1500 bytes, and **size 2** from 100 to 500 bytes. With **deadline 1**, a frame has its period. With **deadline \
 5**, it must not wait anywhere. The networks have 8 switches.
 
-**Planned** counts the systems with a plan, **proved** those with a proof of Macrotick that there is none, and **delivered** those whose frames all arrive in time in tsnkit's simulator. \
+**Planned** counts the systems with a plan, **proved** those with a proof of Macrotick that there is none, and \
+**delivered** those whose frames all arrive in time in tsnkit's simulator. \
 **Too long** counts the systems for which the time limit was over, and **failed** those that the planner could not take. \
 Times are on the wall clock, without the start of Python. Our own judge, which shares no code with the planner, accepted \
 every plan of Macrotick.
 
 The planners `ls`, `ls_tb`, `ls_pl` and `dt` need no solver. `cg`, `smt_wa`, `smt_pr`, `at` and `i_omt` use solvers that can \
-be installed from a package registry. Six others need licences for systems \
-of this size. `i_ilp` needs a further package, and `smt_fr` needed more than a minute for 20 streams.";
+be installed from a package registry. Six others need licences for systems of this size. `i_ilp` needs a further package, and `smt_fr` needed more than a minute for 20 streams.";
 
 /// The planners of tsnkit without a solver.
 const HEURISTICS: [&str; 4] = ["ls", "ls_tb", "ls_pl", "dt"];

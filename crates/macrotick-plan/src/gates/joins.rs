@@ -30,9 +30,8 @@ impl Joins {
         let former = self.of(interface);
         let longer: Vec<Duration> = placed.circle(interface).gaps().into_iter().filter(|gap| *gap > former).collect();
         let count = entries.saturating_sub(*most).div_ceil(SAVED).clamp(1, longer.len().max(1));
-        match longer.get(count - 1) {
-            Some(gap) => self.0.insert(interface.clone(), *gap).is_none_or(|former| former < *gap),
-            None => false,
-        }
+        let Some(gap) = longer.get(count - 1) else { return false };
+        self.0.insert(interface.clone(), *gap);
+        true
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_model::{Duration, Plan, System, Task};
+use macrotick_model::{Duration, Flow, Plan, System, Task};
 
 use super::error::Later;
 use crate::demand::round_up;
@@ -37,13 +37,7 @@ impl Limits {
     pub fn put_off(&mut self, plan: &Plan, later: &Later) -> bool {
         let Some(task) = windowed(&plan.system, &later.receiver) else { return false };
         let start = round_up(phase(task, later.at), plan.system.macrotick);
-        let latest = match (task.offset, task.jitter) {
-            (Some(_), Some(jitter)) => jitter.min(task.deadline - task.wcet),
-            // The solver chooses the release, and the deadline counts from there.
-            (None, Some(_)) => task.period - task.wcet,
-            _ => task.deadline - task.wcet,
-        };
-        if start > latest || self.earliest.get(&task.name).is_some_and(|former| *former >= start) {
+        if start > latest_start(task) || self.earliest.get(&task.name).is_some_and(|former| *former >= start) {
             return false;
         }
         self.earliest.insert(task.name.clone(), start);
@@ -102,6 +96,22 @@ pub(super) fn restore(planned: &mut System, system: &System) {
         task.after.clone_from(&original.after);
         task.deadline = original.deadline;
         task.jitter = original.jitter;
+    }
+}
+
+/// Returns the task that sends the frames of a flow at the end of its windows.
+pub(super) fn sender<'a>(system: &'a System, flow: &Flow) -> Option<&'a Task> {
+    let task = windowed(system, &flow.from)?;
+    (flow.after.is_none() && !flow.express).then_some(task)
+}
+
+/// Returns the latest start of a job, after the release that the description states, or after the start of a period.
+pub(super) fn latest_start(task: &Task) -> Duration {
+    let before_deadline = task.deadline - task.wcet;
+    match (task.offset, task.jitter) {
+        // The solver chooses the release, and the deadline counts from there.
+        (None, Some(_)) => task.period - task.wcet,
+        (_, jitter) => jitter.map_or(before_deadline, |jitter| jitter.min(before_deadline)),
     }
 }
 

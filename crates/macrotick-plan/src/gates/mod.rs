@@ -65,8 +65,8 @@ pub(crate) fn with_gates(
     let mut refused: Option<(Plan, GateError)> = None;
     // Each turn moves one receiver or makes one room, so a few turns for each flow are enough. They begin again when all
     // flows have rooms, and when their senders are spread. This ends every search.
-    for turn in 0..=(9 + 3 * Spread::SHARES.len()) * network.flows.len() + 1 {
-        if turn > 0 && refused.is_some() && clock.is_over() {
+    for _ in 0..=(9 + 3 * Spread::SHARES.len()) * network.flows.len() + 1 {
+        if refused.is_some() && clock.is_over() {
             break;
         }
         match solve(&rooms.apply(limits.apply(system))) {

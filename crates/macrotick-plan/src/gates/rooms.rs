@@ -8,11 +8,11 @@
 
 use macrotick_model::{Chain, CpuSet, Duration, Flow, Interface, Network, Plan, System, Task};
 
-use super::limits::Limits;
+use super::limits::{self, sender, Limits};
 use super::place::{cpu, ways};
 use super::thread::{is_served, WORK};
 use super::GateError;
-use crate::demand::{lead, round_up};
+use crate::demand::{lead, round_down, round_up};
 use crate::LEAST_WINDOW;
 
 /// The start of the tasks' names. No name of a description begins with it.
@@ -120,12 +120,9 @@ impl Rooms {
     ) -> Option<(Room, Duration)> {
         let (system, grid) = (&plan.system, plan.system.macrotick);
         let (flow, own) = (&network.flows[number], &ways[number]);
-        let sender = system.task(&flow.from).filter(|task| task.supply.is_windows())?;
+        let sender = sender(system, flow)?;
         let has_thread = |one: &&Interface| one.is_planned() && one.lead.is_some() && !is_served(system, &one.name);
         let hop = own.iter().position(has_thread)?;
-        if flow.after.is_some() || flow.express {
-            return None;
-        }
         let first = own[hop];
         let time_over = |hops: &[&Interface]| -> Duration {
             hops.iter().map(|one| until_gate(one) + one.sending_time(flow.size) + one.delay).sum()
@@ -134,7 +131,7 @@ impl Rooms {
         if slack < Duration::ZERO {
             return None;
         }
-        let slack = Duration::from_nanos(slack.as_nanos() / grid.as_nanos() * grid.as_nanos());
+        let slack = round_down(slack, grid);
         let (cpu, leader) = cpu(plan, network, ways, first);
         let host_of = |cpu| system.host_of_cpus(&[cpu]).map(|host| host.name.clone());
         // The first interface with a thread can be one of another host, where a task cannot follow the sender.
@@ -228,14 +225,8 @@ fn until_gate(interface: &Interface) -> Duration {
 
 /// Returns the latest start of a job, from the start of a period; `None`: the solver chooses the release.
 fn latest_start(task: &Task) -> Option<Duration> {
-    let after_release = task.deadline - task.wcet;
-    match (task.offset, task.jitter) {
-        (None, Some(_)) => None,
-        (offset, jitter) => {
-            let latest = jitter.map_or(after_release, |jitter| jitter.min(after_release));
-            Some(offset.unwrap_or(Duration::ZERO) + latest)
-        }
-    }
+    let is_given = task.offset.is_some() || task.jitter.is_none();
+    is_given.then(|| task.offset.unwrap_or(Duration::ZERO) + limits::latest_start(task))
 }
 
 /// Whether a task is another one, or comes after it.

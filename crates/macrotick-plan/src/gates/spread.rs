@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use macrotick_model::wire::{ethernet, Course, Link, Node, Wire, WireFlow};
 use macrotick_model::{Duration, Flow, Interface, Network, Plan, Size, Speed, System, Task};
 
-use super::limits::Limits;
+use super::limits::{latest_start, sender, Limits};
 use super::place::ways;
 use super::GateError;
-use crate::demand::round_up;
+use crate::demand::{round_down, round_up};
 use crate::options::Clock;
 use crate::wire::{add_to_wire, plan_until};
 
@@ -62,13 +62,13 @@ impl Spread {
         for (name, last) in &on_network.ends {
             let task = plan.system.task(name).expect("a sender is a task");
             let offset = task.offset.unwrap_or(Duration::ZERO);
-            let end = down(last.at - offset, plan.system.macrotick);
+            let end = round_down(last.at - offset, plan.system.macrotick);
             let sooner = match task.jitter {
                 // Jobs that always start at one instant have no choice.
                 Some(Duration::ZERO) => Duration::ZERO,
                 _ => Duration::from_nanos(last.slack.as_nanos() / 100 * share),
             };
-            let first = down((end - task.wcet - sooner).max(Duration::ZERO), plan.system.macrotick);
+            let first = round_down((end - task.wcet - sooner).max(Duration::ZERO), plan.system.macrotick);
             if end - first >= task.wcet {
                 limits.spread(task, first, end);
             }
@@ -228,21 +228,6 @@ impl Sent<'_> {
     }
 }
 
-/// Returns the latest start of a job after its release.
-fn latest_start(task: &Task) -> Duration {
-    let before_deadline = task.deadline - task.wcet;
-    match (task.offset, task.jitter) {
-        (None, Some(_)) => task.period - task.wcet,
-        (_, jitter) => jitter.map_or(before_deadline, |jitter| jitter.min(before_deadline)),
-    }
-}
-
-/// Returns the task that sends the frames of a flow at the end of its windows.
-fn sender<'a>(system: &'a System, flow: &Flow) -> Option<&'a Task> {
-    let task = system.task(&flow.from).filter(|task| task.supply.is_windows())?;
-    (flow.after.is_none() && !flow.express).then_some(task)
-}
-
 /// Returns the interfaces as links, and then the CPUs. Each flow has its route, so one node stands for all.
 fn wire(system: &System, network: &Network, ways: &[Vec<&Interface>]) -> Wire {
     let link = |speed, opening, gap, propagation| Link { from: 0, to: 0, speed, opening, gap, propagation };
@@ -288,8 +273,4 @@ fn slots(plan: &Plan, network: &Network) -> Vec<WireFlow> {
         window.starts(plan.cycle).enumerate().map(start).collect::<Vec<_>>()
     };
     planned.flat_map(of).collect()
-}
-
-fn down(time: Duration, grid: Duration) -> Duration {
-    time - time % grid
 }

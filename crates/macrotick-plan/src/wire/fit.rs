@@ -4,7 +4,7 @@ use macrotick_model::wire::{Wire, WireFlow};
 use macrotick_model::Duration;
 
 use super::line::Line;
-use crate::demand::round_up;
+use crate::demand::{round_down, round_up};
 
 /// A link of a route. `since` is the time from the start at the sender until the start here. The flow occupies the link
 /// for `length`.
@@ -40,7 +40,7 @@ pub(super) fn range(flow: &WireFlow, arrived: Duration, tick: Duration) -> Optio
         Some(ready) => (ready, ready + slack.min(flow.period - NS)),
         None => (Duration::ZERO, flow.period - NS),
     };
-    let (first, last) = (round_up(first, tick), last - last % tick);
+    let (first, last) = (round_up(first, tick), round_down(last, tick));
     (first <= last).then_some((first, last))
 }
 
