@@ -78,13 +78,13 @@ pub(crate) fn with_gates(
                     Err(error) if !may_move => return Err(PlanError::Gates(error)),
                     Err(error) => error,
                 };
-                let is_free = rooms.is_empty();
+                let is_free = rooms.is_empty() && spread.instants().is_none();
                 let put_off = error.later().filter(|later| limits.put_off(&plan, later));
                 if let Some(later) = &put_off {
                     rooms.forget(&later.receiver);
                 }
                 let goes_on = put_off.is_some() || rooms.add(&plan, &mut limits, &error);
-                // The reason to state is one without rooms, which the user does not see.
+                // The reason to state is one without rooms or other ends of senders, which the user does not see.
                 if is_free || refused.is_none() {
                     refused = Some((plan, error));
                 }
