@@ -97,7 +97,15 @@ struct macrotick_job {
  *
  * The runner writes all members above `run` before the process starts, except
  * the epoch: the store to `run` publishes it (release, acquire). The runner
- * also writes `run`, the dispatcher `released`, and the task the other members.
+ * also writes `run` and `taken`, the dispatcher `released`, and the task the
+ * other members.
+ *
+ * The records are a ring: record number n has the place n % capacity. The task
+ * writes a record only into a place that is free, and the runner frees places
+ * by `taken`. A runner that takes no records leaves `taken` at zero.
+ *
+ * New members may follow the last one, up to `offsets_at`. A side that does not
+ * know a member leaves it at zero.
  */
 #define MACROTICK_ENV_SHM	"MACROTICK_SHM"		/* number of the inherited file descriptor */
 #define MACROTICK_ENV_TASK	"MACROTICK_TASK"	/* the task's name */
@@ -122,7 +130,7 @@ struct macrotick_job {
 #define MACROTICK_PHASE_WAITING	3U	/* it entered its first wait */
 #define MACROTICK_PHASE_LEFT	4U
 
-/* The records are full: later jobs run, but leave no record. */
+/* The records were full: jobs ran that left no record. */
 #define MACROTICK_FLAG_FULL	(1U << 0)
 
 /* The record of a job. An end of zero: the job is not complete. */
@@ -152,6 +160,10 @@ struct macrotick_block {
 	uint32_t flags;		/* MACROTICK_FLAG_* */
 	uint32_t completed;	/* jobs completed, modulo 2^32; the dispatcher reads it */
 	uint64_t count;		/* records started */
+	uint64_t taken;		/* records that the runner has read: their places are free */
+	uint64_t unrecorded;	/* jobs that left no record */
+	int64_t lateness_ns;	/* of the latest job */
+	int64_t worst_ns;	/* the largest lateness */
 };
 
 /* The one context of a program, common to all its source files. */
@@ -359,6 +371,16 @@ static inline uint64_t macrotick_end_job_(struct macrotick_context *context)
 	return now;
 }
 
+/* Publishes the lateness of a job that has just started. */
+static inline void macrotick_tell_lateness_(struct macrotick_block *block, const struct macrotick_job *job)
+{
+	int64_t lateness = (int64_t)(job->start_ns - job->nominal_ns);
+
+	__atomic_store_n(&block->lateness_ns, lateness, __ATOMIC_RELAXED);
+	if (lateness > block->worst_ns)
+		__atomic_store_n(&block->worst_ns, lateness, __ATOMIC_RELAXED);
+}
+
 /* Opens the record of a job that has just started. */
 static inline void macrotick_begin_job_(struct macrotick_context *context, const struct macrotick_job *job)
 {
@@ -368,11 +390,13 @@ static inline void macrotick_begin_job_(struct macrotick_context *context, const
 	context->running = NULL;
 	if (!block)
 		return;
-	if (block->count >= block->capacity) {
+	macrotick_tell_lateness_(block, job);
+	if (block->count - __atomic_load_n(&block->taken, __ATOMIC_ACQUIRE) >= block->capacity) {
 		block->flags |= MACROTICK_FLAG_FULL;
+		__atomic_store_n(&block->unrecorded, block->unrecorded + 1, __ATOMIC_RELAXED);
 		return;
 	}
-	context->running = &context->records[block->count];
+	context->running = &context->records[block->count % block->capacity];
 	context->running->job = job->number;
 	context->running->nominal_ns = job->nominal_ns;
 	context->running->start_ns = job->start_ns;

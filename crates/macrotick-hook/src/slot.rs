@@ -120,6 +120,7 @@ mod tests {
             changes: 0,
             coming: None,
             promised: Vec::new(),
+            blocks: Vec::new(),
             remarks: Vec::new(),
         }
     }

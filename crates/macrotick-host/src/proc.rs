@@ -1,6 +1,8 @@
 //! Facts about processes from `/proc`.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::str::Split;
 
@@ -24,6 +26,17 @@ pub fn threads(process: Tid) -> impl Iterator<Item = Tid> {
 /// Reads `/proc/PID/stat`. `None`: there is no such process.
 pub fn stat(process: Tid) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/stat")).ok()
+}
+
+/// Opens a file that a process has open, for reading. Needs the privilege to trace that process.
+pub fn open_file(process: Tid, descriptor: RawFd) -> io::Result<File> {
+    File::open(format!("/proc/{process}/fd/{descriptor}"))
+}
+
+/// Returns the memory of this process that is present, in KiB.
+pub fn own_memory_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse().ok())
 }
 
 /// Returns the state letter of a thread in `/proc`. It is `R` for a thread that runs or is ready. `None`: there is no

@@ -50,8 +50,21 @@ pub struct Deployed {
     /// The supply that control groups were promised.
     #[serde(default)]
     pub promised: Vec<Promised>,
+    /// The memory that tasks share with the supervisor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<SharedBlock>,
     /// Unusual facts about the deployment, in words.
     pub remarks: Vec<String>,
+}
+
+/// The memory that a task shares with the supervisor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SharedBlock {
+    /// The task.
+    pub task: String,
+    /// The supervisor's descriptor of it.
+    pub descriptor: i32,
 }
 
 /// The device through which the frames of a slot leave.
@@ -229,6 +242,7 @@ mod tests {
             coming: None,
             gates: Vec::new(),
             promised: Vec::new(),
+            blocks: vec![SharedBlock { task: "a".into(), descriptor: 5 }],
             remarks: Vec::new(),
         };
         directory.tell(&state);

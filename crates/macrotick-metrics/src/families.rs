@@ -3,7 +3,7 @@
 use std::fmt::Error;
 
 use macrotick_model::Duration;
-use macrotick_node::{EntityStatus, GroupStatus, Status};
+use macrotick_node::{EntityStatus, GroupStatus, LatenessStatus, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -64,7 +64,16 @@ fn jobs(encoder: &mut DescriptorEncoder, tasks: &[&EntityStatus]) -> Result<(), 
         counter(encoder, name, help, tasks.iter().map(|task| (of_entity(task), value(task) as f64)))?;
     }
     let stopped = tasks.iter().map(|task| (of_entity(task), f64::from(u8::from(task.stopped))));
-    gauge(encoder, "macrotick_task_stopped", "Whether a task was stopped after too many misses", stopped)
+    gauge(encoder, "macrotick_task_stopped", "Whether a task was stopped after too many misses", stopped)?;
+    let known = |value: fn(&LatenessStatus) -> i64| {
+        // A product with 1e-9 is not the nearest number.
+        let of = move |task: &&EntityStatus| Some((of_entity(task), value(task.lateness.as_ref()?) as f64 / 1e9));
+        tasks.iter().filter_map(of)
+    };
+    let latest = known(|lateness| lateness.latest_ns);
+    gauge(encoder, "macrotick_task_lateness_seconds", "Lateness of the latest job", latest)?;
+    let worst = known(|lateness| lateness.worst_ns);
+    gauge(encoder, "macrotick_task_worst_lateness_seconds", "Largest lateness since the process started", worst)
 }
 
 /// The counters of windows, of tasks and of pools.
@@ -168,6 +177,7 @@ mod tests {
             runtime_ns: 1_500_000_000,
             missed_in_row: 0,
             stopped: false,
+            lateness: (!pool).then_some(LatenessStatus { latest_ns: 250, worst_ns: 3_000_000 }),
         };
         let entities = vec![entity("control", false), entity("web", true)];
         let (clock, cycle_ns, epoch_ns, lead_ns) = ("CLOCK_MONOTONIC", 20_000_000, 0, 0);
@@ -199,6 +209,8 @@ mod tests {
             "macrotick_table_running 1.0",
             "macrotick_jobs_released_total{task=\"control\",cpu=\"0, 2\"} 12.0",
             "macrotick_jobs_missed_total{task=\"control\",cpu=\"0, 2\"} 1.0",
+            "macrotick_task_lateness_seconds{task=\"control\",cpu=\"0, 2\"} 2.5e-7",
+            "macrotick_task_worst_lateness_seconds{task=\"control\",cpu=\"0, 2\"} 0.003",
             "macrotick_windows_runtime_seconds_total{group=\"web\",cpu=\"0, 2\"} 1.5",
             "macrotick_group_exhaustions_total{group=\"a\\\"b\\\\c\\nd\",path=\"/sys/fs/cgroup/web\"} 3.0",
             "macrotick_group_budget_seconds{group=\"a\\\"b\\\\c\\nd\",path=\"/sys/fs/cgroup/web\",cpu=\"2\"} 0.0004",

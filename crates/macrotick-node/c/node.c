@@ -54,5 +54,7 @@ const uint32_t macrotick_node_layout[] = {
 	offsetof(struct macrotick_block, released), offsetof(struct macrotick_block, phase),
 	offsetof(struct macrotick_block, tid), offsetof(struct macrotick_block, flags),
 	offsetof(struct macrotick_block, completed), offsetof(struct macrotick_block, count),
+	offsetof(struct macrotick_block, taken), offsetof(struct macrotick_block, unrecorded),
+	offsetof(struct macrotick_block, lateness_ns), offsetof(struct macrotick_block, worst_ns),
 };
 const uint32_t macrotick_node_layout_len = sizeof(macrotick_node_layout) / sizeof(macrotick_node_layout[0]);

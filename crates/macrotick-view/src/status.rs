@@ -188,6 +188,7 @@ mod tests {
             runtime_ns: 1_234_567,
             missed_in_row: 0,
             stopped: false,
+            lateness: None,
         };
         Status {
             version: Status::VERSION,
@@ -213,6 +214,7 @@ mod tests {
                 coming: Some(Coming { system: "next".into(), entities: Vec::new(), instant_ns: 13_000_000_001 }),
                 gates: vec![macrotick_fixtures::exact_gates("left", Duration::from_micros(60))],
                 promised: Vec::new(),
+                blocks: Vec::new(),
                 remarks: vec!["a remark".into()],
             }),
             groups: vec![GroupStatus {

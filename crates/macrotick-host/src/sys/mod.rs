@@ -32,7 +32,7 @@ pub use scheduling::{
     Standing,
 };
 pub use socket::set_priority;
-pub use time::{cpu_clock, futex_wake, now, sleep, sleep_until, time_of, timespec};
+pub use time::{cpu_clock, futex_wake, now, sleep, sleep_until, time_of, timespec, unix_now};
 
 /// The id of a thread or process in the kernel.
 pub type Tid = i32;

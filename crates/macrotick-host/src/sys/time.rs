@@ -10,6 +10,11 @@ pub fn now() -> Instant {
     Instant::from_nanos(time_of(libc::CLOCK_MONOTONIC).as_nanos())
 }
 
+/// Returns the present instant on `CLOCK_REALTIME`, in nanoseconds since 1970. Setting this clock moves it.
+pub fn unix_now() -> i64 {
+    time_of(libc::CLOCK_REALTIME).as_nanos()
+}
+
 /// Returns the clock of the calling thread's processor time. Other threads may read it while the thread lives.
 pub fn cpu_clock() -> io::Result<libc::clockid_t> {
     let mut clock = 0;

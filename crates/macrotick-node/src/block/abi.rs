@@ -2,7 +2,7 @@
 //!
 //! The C header is the source. The test below compares sizes and offsets with those of the C compiler.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 pub const BLOCK_MAGIC: u32 = 0x4b43_544d;
 pub const BLOCK_VERSION: u32 = 1;
@@ -60,6 +60,10 @@ pub struct BlockHeader {
     pub flags: AtomicU32,
     pub completed: AtomicU32,
     pub count: AtomicU64,
+    pub taken: AtomicU64,
+    pub unrecorded: AtomicU64,
+    pub lateness_ns: AtomicI64,
+    pub worst_ns: AtomicI64,
 }
 
 extern "C" {
@@ -110,6 +114,10 @@ mod tests {
             offset_of!(BlockHeader, flags),
             offset_of!(BlockHeader, completed),
             offset_of!(BlockHeader, count),
+            offset_of!(BlockHeader, taken),
+            offset_of!(BlockHeader, unrecorded),
+            offset_of!(BlockHeader, lateness_ns),
+            offset_of!(BlockHeader, worst_ns),
         ]);
         assert_eq!(ours, c);
     }

@@ -5,11 +5,12 @@ pub mod abi;
 use std::fs::File;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use macrotick_host::sys;
+use macrotick_host::{proc, sys};
 use macrotick_model::{Duration, Instant};
 
 use crate::block::abi::{BlockHeader, Record};
@@ -22,6 +23,8 @@ pub struct Block {
     /// The values that the process gets and must not change. The process is able to change them. Therefore the runner
     /// reads them again only to check whether it did.
     told: Told,
+    /// The number of records that the runner has taken. The process is able to change the copy in the block.
+    taken: u64,
 }
 
 /// The constant part of a header, field by field.
@@ -41,6 +44,35 @@ struct Told {
 
 // SAFETY: the fields that change after creation are atomic, or read only after the writer has ended.
 unsafe impl Send for Block {}
+
+/// The lateness of a task's jobs, as its process tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// The lateness of the latest job.
+    pub latest: Duration,
+    /// The largest lateness since the process started.
+    pub worst: Duration,
+}
+
+/// Reads the lateness from the block that another process has open. It disturbs neither that process nor the task.
+/// Returns `None` if this user may not read the block. Also returns `None` if the task has told none: it had no job yet,
+/// or its program has an older header.
+pub fn lateness_of(process: u32, descriptor: RawFd) -> Option<Lateness> {
+    let file = proc::open_file(process as sys::Tid, descriptor).ok()?;
+    let number = |at: usize| {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, at as u64).ok()?;
+        Some(i64::from_ne_bytes(bytes))
+    };
+    let mut head = [0; 8];
+    file.read_exact_at(&mut head, 0).ok()?;
+    let known = [abi::BLOCK_MAGIC.to_ne_bytes(), abi::BLOCK_VERSION.to_ne_bytes()].concat();
+    let latest = number(std::mem::offset_of!(BlockHeader, lateness_ns)).filter(|_| head[..] == known[..])?;
+    let worst = number(std::mem::offset_of!(BlockHeader, worst_ns))?;
+    // The lateness of a job is never exactly zero twice: zeros mean that no job has told one.
+    let told = (latest, worst) != (0, 0);
+    told.then_some(Lateness { latest: Duration::from_nanos(latest), worst: Duration::from_nanos(worst) })
+}
 
 /// The parameters of a block.
 pub struct BlockSpec<'a> {
@@ -111,7 +143,7 @@ impl Block {
             )
         };
         match NonNull::new(at.cast()) {
-            Some(header) if at != libc::MAP_FAILED => Ok(Block { file, header, size, told }),
+            Some(header) if at != libc::MAP_FAILED => Ok(Block { file, header, size, told, taken: 0 }),
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -146,7 +178,7 @@ impl Block {
                 records_at: (&raw const (*header).records_at).read_volatile(),
             }
         };
-        now == self.told && self.header().count.load(Ordering::Acquire) <= self.told.capacity.into()
+        now == self.told && self.started().checked_sub(self.taken).is_some_and(|kept| kept <= self.told.capacity.into())
     }
 
     /// Returns the stage of the process: `abi::PHASE_*`.
@@ -192,18 +224,40 @@ impl Block {
         sys::futex_wake(&self.header().run);
     }
 
-    /// Returns the records after their writer has ended. Returns no record if the block is not
-    /// [intact](Block::is_intact).
+    /// Returns the number of records that the process has started.
+    fn started(&self) -> u64 {
+        self.header().count.load(Ordering::Acquire)
+    }
+
+    /// Returns the records that are not taken. The record of a running job has no end yet. Returns no record if the
+    /// block is not [intact](Block::is_intact).
     pub fn records(&self) -> Vec<Record> {
         if !self.is_intact() {
             return Vec::new();
         }
-        let count = self.header().count.load(Ordering::Acquire).min(self.told.capacity.into()) as usize;
-        // SAFETY: `count` records fit into the mapping; a record is plain numbers.
+        // Read once: a process could change it between two readings.
+        let kept = self.started().wrapping_sub(self.taken).min(self.told.capacity.into());
+        let place = |number: u64| (number % u64::from(self.told.capacity)) as usize;
+        // SAFETY: places are below the capacity, for which the mapping has room; a record is plain numbers.
         unsafe {
             let first = self.header.as_ptr().cast::<u8>().add(self.told.records_at as usize).cast::<Record>();
-            (0..count).map(|index| first.add(index).read_volatile()).collect()
+            (self.taken..self.taken + kept).map(|number| first.add(place(number)).read_volatile()).collect()
         }
+    }
+
+    /// Takes the records, and frees their places for more. A record without an end is returned and stays, because its
+    /// job may still run: a later call returns it again.
+    pub fn take(&mut self) -> Vec<Record> {
+        let records = self.records();
+        let running = records.last().is_some_and(|record| record.end_ns == 0);
+        self.taken += records.len() as u64 - u64::from(running);
+        self.header().taken.store(self.taken, Ordering::Release);
+        records
+    }
+
+    /// Returns the number of jobs that left no record, because there was no room.
+    pub fn unrecorded(&self) -> u64 {
+        self.header().unrecorded.load(Ordering::Relaxed)
     }
 }
 
@@ -216,6 +270,8 @@ impl Drop for Block {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::offset_of;
+
     use super::*;
 
     #[test]
@@ -233,11 +289,55 @@ mod tests {
         assert_eq!(header.epoch_ns.load(Ordering::Relaxed), 100);
     }
 
+    /// Writes the record of a job as a process does.
+    fn write(block: &Block, number: u64, end_ns: u64) {
+        let record = Record { job: number, nominal_ns: 1, start_ns: 2, end_ns };
+        let place = block.told.records_at as usize + (number % 4) as usize * size_of::<Record>();
+        // SAFETY: the place of a record in a block with four of them.
+        unsafe { block.header.as_ptr().cast::<u8>().add(place).cast::<Record>().write(record) };
+        block.header().count.store(number + 1, Ordering::Release);
+    }
+
+    #[test]
+    fn taken_records_make_room_and_running_jobs_stay() {
+        let offsets = [Duration::ZERO];
+        let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &offsets, capacity: 4 };
+        let mut block = Block::new(&spec).unwrap();
+        let numbers = |records: Vec<Record>| records.iter().map(|record| record.job).collect::<Vec<_>>();
+        (0..3).for_each(|number| write(&block, number, u64::from(number < 2)));
+        assert_eq!(numbers(block.take()), [0, 1, 2]);
+        assert_eq!(block.header().taken.load(Ordering::Relaxed), 2, "job 2 may still run");
+        (2..6).for_each(|number| write(&block, number, 9));
+        assert_eq!(numbers(block.records()), [2, 3, 4, 5]);
+        assert_eq!(numbers(block.take()), [2, 3, 4, 5]);
+        assert!(block.take().is_empty() && block.is_intact());
+        // More than fit, and fewer than were taken: neither is possible.
+        for count in [11, 5] {
+            block.header().count.store(count, Ordering::Relaxed);
+            assert!(!block.is_intact() && block.take().is_empty(), "{count}");
+        }
+    }
+
+    #[test]
+    fn the_lateness_is_read_from_outside() {
+        let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[Duration::ZERO], capacity: 0 };
+        let block = Block::new(&spec).unwrap();
+        let read = || lateness_of(std::process::id(), block.file().as_raw_fd());
+        assert_eq!(read(), None, "no job has told one");
+        block.header().lateness_ns.store(250, Ordering::Relaxed);
+        block.header().worst_ns.store(900, Ordering::Relaxed);
+        let ns = Duration::from_nanos;
+        assert_eq!(read(), Some(Lateness { latest: ns(250), worst: ns(900) }));
+        let other = File::open("/proc/self/exe").unwrap();
+        assert_eq!(lateness_of(std::process::id(), other.as_raw_fd()), None, "another file");
+        assert_eq!(lateness_of(std::process::id(), -1), None);
+    }
+
     #[test]
     fn what_a_process_writes_over_is_not_believed() {
         let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[Duration::ZERO], capacity: 7 };
         for (from, to, flags) in
-            [(0, size_of::<BlockHeader>(), u32::MAX), (36, 40, 0), (size_of::<BlockHeader>() - 8, 0, 0)]
+            [(0, size_of::<BlockHeader>(), u32::MAX), (36, 40, 0), (offset_of!(BlockHeader, count), 0, 0)]
         {
             let block = Block::new(&spec).unwrap();
             block.header().count.store(3, Ordering::Relaxed);

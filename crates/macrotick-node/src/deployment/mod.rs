@@ -28,6 +28,8 @@ use crate::error::NodeError;
 /// The longest cycle or duration, a hundred years. Instants on a host with that uptime may be two of them later, and
 /// must not overflow.
 const MOST: Duration = Duration::from_secs(100 * 365 * 86_400);
+/// The intervals of readings for which a task has room. A busy supervisor may be late by some of them.
+const ROOM: i64 = 4;
 
 /// A plan that is ready for its deployment.
 #[derive(Clone)]
@@ -114,7 +116,8 @@ impl Deployment {
             let (cpus, jobs, owner) = decode_task(plan, task, online)?;
             remarks.extend(decode_migration(task, &cpus, options.backend)?);
             let repetition = plan.repetition(&task.name);
-            let capacity = capacity(repetition, duration, jobs.len(), options.record_limit);
+            let recorded = options.reading.map_or(duration, |every| every * ROOM);
+            let capacity = capacity(repetition, recorded, jobs.len(), options.record_limit);
             let standing = standing(options.backend, task, priority);
             let pinned = options.backend != Backend::Deadline;
             let task = task.clone();

@@ -27,6 +27,9 @@ pub struct RunOptions {
     pub progress_every: Option<Duration>,
     /// The maximum number of records per task; zero for no records. `None`: as many as the duration needs.
     pub record_limit: Option<u32>,
+    /// The interval at which the records are taken from the tasks, so that there is room for a few intervals only.
+    /// `None`: they are taken at the end.
+    pub reading: Option<Duration>,
     /// The lock file that prevents two runs at the same time. `None`: `/run/macrotick.lock`, or for an unprivileged
     /// user a file of the user in the directory for temporary files.
     pub lock: Option<PathBuf>,
@@ -69,6 +72,7 @@ impl RunOptions {
             ready_limit: Duration::from_secs(10),
             progress_every: None,
             record_limit: None,
+            reading: None,
             lock: None,
             output: Output::Kept,
             host_settings: HostSettings::Hold,

@@ -8,6 +8,9 @@ pub enum ChangeFault {
     /// A deployment makes one change at a time.
     #[error("another change is under way")]
     UnderWay,
+    /// The counts of a soak are those of one plan.
+    #[error("a soak runs, and its counts are those of one plan: run `macrotick stop` first")]
+    Soak,
     /// The deployment ended before the change was made.
     #[error("the deployment was stopped before the change was made")]
     Ending,
@@ -84,7 +87,7 @@ impl ChangeFault {
     /// is wrong.
     pub fn is_about_the_plan(&self) -> bool {
         match self {
-            ChangeFault::UnderWay | ChangeFault::Ending | ChangeFault::TableGone => false,
+            ChangeFault::UnderWay | ChangeFault::Soak | ChangeFault::Ending | ChangeFault::TableGone => false,
             ChangeFault::Windows { .. }
             | ChangeFault::Clock { .. }
             | ChangeFault::Namespaces

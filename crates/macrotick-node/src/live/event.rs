@@ -3,6 +3,7 @@
 use macrotick_model::{GatesInForce, Instant};
 
 use crate::live::changes::Changes;
+use crate::live::reading::Reading;
 
 /// An event that a supervisor reports to its caller.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub enum Event {
     Refused(String),
     /// Another remark, for example on a task that ended.
     Remark(String),
+    /// The reading of a soak.
+    Reading(Reading),
     /// The deployment ends for this reason.
     Ending(&'static str),
 }

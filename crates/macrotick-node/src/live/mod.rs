@@ -20,6 +20,7 @@ pub mod group_status;
 mod guard;
 mod leaving;
 mod possible;
+pub mod reading;
 mod serve;
 pub mod status;
 mod watch;
@@ -43,6 +44,7 @@ use crate::live::control::{Answer, Listener, Request};
 use crate::live::event::Event;
 use crate::live::guard::Guard;
 use crate::live::leaving::Leaving;
+use crate::live::reading::Readings;
 use crate::live::serve::Live;
 use crate::live::watch::Watch;
 use crate::process::rescuer::Rescuer;
@@ -74,9 +76,24 @@ fn options() -> RunOptions {
 /// First it removes the remains of a killed supervisor. At its end, also after an error, nothing of the deployment is
 /// left.
 pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {
-    let options = RunOptions { seed, ..options() };
+    deploy(plan, &RunOptions { seed, ..options() }, None, tell)
+}
+
+/// Deploys a plan like [`supervise`], and tells a [`Reading`](reading::Reading) of all jobs every second and at the end.
+/// Ends by itself after a time, if it has one. The deployment cannot be changed.
+pub fn soak(plan: &Plan, seed: u64, time: Option<Duration>, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {
+    let options = RunOptions { seed, record_limit: None, reading: Some(reading::EVERY), ..options() };
+    deploy(plan, &options, time, tell)
+}
+
+fn deploy(
+    plan: &Plan,
+    options: &RunOptions,
+    time: Option<Duration>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<(), NodeError> {
     let online = sys::online_cpus()?;
-    let deployment = Deployment::decode(plan, &options, &online)?;
+    let deployment = Deployment::decode(plan, options, &online)?;
     let lock = Lock::take(None)?;
     let directory = Directory::make()?;
     recover(&lock, tell)?;
@@ -89,7 +106,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let state = serve::describe(&deployment, std::process::id(), 0);
     directory.tell(&state);
     directory.tell_plan(plan);
-    let (run, epoch) = run::begin(deployment, &options, &signals, &mut || {})?;
+    let (run, epoch) = run::begin(deployment, options, &signals, &mut || {})?;
     rescuer.iter().for_each(Rescuer::rest);
     tell(Event::Started(epoch));
     run.gates.iter().for_each(|gates| tell(Event::Gates(gates.in_force().to_vec())));
@@ -101,6 +118,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     changes.for_each(|text| tell(Event::Remark(text)));
     let remarks = run.remarks();
     remarks.iter().for_each(|remark| tell(Event::Remark(remark.clone())));
+    let readings = options.reading.map(|_| Readings::new(&run, epoch, time));
     let mut live = Live {
         run,
         epoch,
@@ -112,6 +130,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
         conversations: Vec::new(),
         change: None,
         leaving: Leaving::default(),
+        readings,
         listener,
         directory,
         tell,

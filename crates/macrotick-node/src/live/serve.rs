@@ -1,8 +1,8 @@
 //! The supervisor's main loop: it sleeps until there is work, and does it.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
-use macrotick_host::state::{Coming, Deployed, Directory};
+use macrotick_host::state::{Coming, Deployed, Directory, SharedBlock};
 use macrotick_host::sys;
 use macrotick_model::{Duration, Instant, Plan};
 
@@ -14,7 +14,9 @@ use crate::live::control::{Answer, Conversation, Heard, Listener, Request};
 use crate::live::event::Event;
 use crate::live::guard::{self, Guard};
 use crate::live::leaving::Leaving;
+use crate::live::reading::Readings;
 use crate::live::watch::Watch;
+use crate::process::child::Child;
 use crate::process::signals::Signals;
 use crate::run::collect;
 use crate::run::resources::Run;
@@ -41,6 +43,8 @@ pub(super) struct Live<'a> {
     /// The change in progress, and the peer that requested it.
     pub(super) change: Option<(Change, Conversation)>,
     pub(super) leaving: Leaving,
+    /// The readings of a soak. Nothing changes its deployment.
+    pub(super) readings: Option<Readings>,
     pub(super) listener: Listener,
     pub(super) directory: Directory,
     pub(super) tell: &'a mut dyn FnMut(Event),
@@ -50,6 +54,7 @@ pub(super) struct Live<'a> {
 pub(super) enum End {
     Signal(&'static str),
     Asked(Conversation),
+    Over,
 }
 
 impl Live<'_> {
@@ -57,7 +62,8 @@ impl Live<'_> {
     pub(super) fn serve(&mut self, signals: &Signals) -> End {
         let mut at = sys::now();
         loop {
-            let looks = [self.leaving.next_look(), self.guard.next_look()];
+            let reading = self.readings.as_ref().map(|readings| readings.next_look(self.epoch));
+            let looks = [self.leaving.next_look(), self.guard.next_look(), reading];
             let at_latest = looks.into_iter().flatten().fold(at, Instant::min);
             let descriptors = self.descriptors();
             supervisor::attend(&mut self.run, at_latest, self.epoch, signals, &descriptors);
@@ -71,6 +77,9 @@ impl Live<'_> {
             self.leaving.look();
             if let Some(asker) = self.listen() {
                 return End::Asked(asker);
+            }
+            if self.read() {
+                return End::Over;
             }
             at = self.advance();
         }
@@ -97,7 +106,22 @@ impl Live<'_> {
         None
     }
 
+    /// Takes a reading, if one is due. Returns whether the deployment must end.
+    fn read(&mut self) -> bool {
+        let Some(readings) = &mut self.readings else { return false };
+        if readings.is_over(&self.run, self.epoch) {
+            return true;
+        }
+        if let Some(reading) = readings.look(&mut self.run, self.epoch) {
+            (self.tell)(Event::Reading(reading));
+        }
+        false
+    }
+
     fn begin_change(&mut self, plan: &str, asker: Conversation) {
+        if self.readings.is_some() {
+            return self.refuse(asker, &NodeError::Change(ChangeFault::Soak));
+        }
         if self.change.is_some() {
             return self.refuse(asker, &NodeError::Change(ChangeFault::UnderWay));
         }
@@ -226,6 +250,9 @@ impl Live<'_> {
         self.remarks.drain(..surplus);
         self.state.gates = self.run.gates.as_ref().map_or_else(Vec::new, |gates| gates.in_force().to_vec());
         self.state.promised = guard::groups(&self.run).into_iter().cloned().collect();
+        let block =
+            |child: &Child| SharedBlock { task: child.name.clone(), descriptor: child.block.file().as_raw_fd() };
+        self.state.blocks = self.run.tasks.iter().map(block).collect();
         self.state.remarks = [&self.remarks, self.watch.remarks()].concat();
         self.directory.tell(&self.state);
     }
@@ -235,7 +262,11 @@ impl Live<'_> {
         let (why, asker) = match end {
             End::Signal(signal) => (signal, None),
             End::Asked(asker) => ("macrotick stop", Some(asker)),
+            End::Over => ("the time is over", None),
         };
+        if let Some(mut readings) = self.readings.take() {
+            (self.tell)(Event::Reading(readings.last(&mut self.run, self.epoch)));
+        }
         (self.tell)(Event::Ending(why));
         if let Some((change, waiting)) = self.change.take() {
             change.abandon(&mut self.run);
@@ -270,6 +301,7 @@ pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -
         coming: None,
         gates: Vec::new(),
         promised: Vec::new(),
+        blocks: Vec::new(),
         remarks: Vec::new(),
     }
 }

@@ -7,12 +7,13 @@ use macrotick_host::lock::{Lock, ROOT};
 use macrotick_host::profile;
 use macrotick_host::settings::{self, SettingStatus};
 use macrotick_host::state as told;
-use macrotick_host::state::Deployed;
+use macrotick_host::state::{Deployed, SharedBlock};
 use macrotick_model::{CpuSet, Duration};
 use macrotick_uapi::{self as uapi, state, Device};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::block::lateness_of;
 use crate::error::NodeError;
 use crate::live::group_status::{self, GroupStatus};
 
@@ -113,16 +114,39 @@ pub struct EntityStatus {
     pub missed_in_row: u32,
     /// Whether its windows serve no thread, because it missed too often.
     pub stopped: bool,
+    /// The lateness of its jobs. `None`: it is a pool or no task of a deployment, this user may not read it, or its
+    /// process tells none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<LatenessStatus>,
+}
+
+/// The lateness of a task's jobs, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LatenessStatus {
+    /// The lateness of the latest job.
+    pub latest_ns: i64,
+    /// The largest lateness since the task's process started.
+    pub worst_ns: i64,
 }
 
 /// Reads the status of this host.
 pub fn status() -> Result<Status, NodeError> {
     let device = device::open()?;
-    let table = read_table(&device)?;
+    let mut table = read_table(&device)?;
     let owner = Lock::holder(ROOT);
     let deployment = told::read(ROOT);
     let mut problems = problems(table.as_ref(), owner, deployment.as_ref());
     let alive = deployment.as_ref().filter(|deployed| Some(deployed.supervisor) == owner);
+    let blocks = alive.map_or(&[][..], |deployed| &deployed.blocks);
+    for entity in table.iter_mut().flat_map(|table| &mut table.entities).filter(|entity| !entity.pool) {
+        let block = blocks.iter().find(|block| block.task == entity.name);
+        let read = |block: &SharedBlock| lateness_of(owner?, block.descriptor);
+        entity.lateness = block.and_then(read).map(|lateness| LatenessStatus {
+            latest_ns: lateness.latest.as_nanos(),
+            worst_ns: lateness.worst.as_nanos(),
+        });
+    }
     let promised = alive.map_or(&[][..], |deployed| &deployed.promised);
     let broken = |promised: &Promised| Some(format!("{}: {}", promised.owner, promised.broken()?));
     problems.extend(promised.iter().filter_map(broken));
@@ -199,6 +223,7 @@ fn describe_entity(entity: &uapi::Entity, stats: &uapi::Stats, place: u32, windo
         runtime_ns: stats.runtime_ns,
         missed_in_row: stats.misses_in_row,
         stopped: stats.stopped != 0,
+        lateness: None,
     }
 }
 

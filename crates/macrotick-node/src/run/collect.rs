@@ -179,7 +179,7 @@ pub fn describe_task_end(run: &Run, task: usize) -> Option<String> {
 }
 
 /// Returns the remains of the former processes of a task, if it had any.
-fn past<'r>(run: &'r Run, task: usize) -> Option<&'r Past> {
+pub fn past<'r>(run: &'r Run, task: usize) -> Option<&'r Past> {
     run.supervisor.as_ref().and_then(|supervisor| supervisor.past(task))
 }
 

@@ -215,7 +215,7 @@ fn isolated_domain(run: &Run) -> Result<Option<Domains>, NodeError> {
 }
 
 /// Returns how much later than planned a table is that moves with its clock.
-fn moved(run: &Run) -> Result<Duration, NodeError> {
+pub fn moved(run: &Run) -> Result<Duration, NodeError> {
     match (&run.table, run.discipline) {
         (Some(table), Some(_)) => {
             let grid = table.grid()?;

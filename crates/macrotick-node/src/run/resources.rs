@@ -59,7 +59,7 @@ pub struct Run<'a> {
     /// The lead under the backend `kernel`, if the system has one.
     pub lead: Option<LeadInForce>,
     /// The discipline of `CLOCK_TAI` at the start, under the backend `kernel`, if the table follows this clock.
-    pub(super) discipline: Option<Discipline>,
+    pub discipline: Option<Discipline>,
     /// The processes that the run's processes start and leave behind. Drops after the run's processes.
     pub descendants: Descendants,
     /// The trace, if the caller wants one.

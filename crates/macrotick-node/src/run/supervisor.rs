@@ -116,6 +116,12 @@ impl Supervisor {
         self.wards.iter().find(|ward| ward.task == task).map(|ward| &ward.past)
     }
 
+    /// Takes the records of the former processes of a task, by its place in the system.
+    pub fn take_records(&mut self, task: usize) -> Vec<Record> {
+        let ward = self.wards.iter_mut().find(|ward| ward.task == task);
+        ward.map_or_else(Vec::new, |ward| std::mem::take(&mut ward.past.records))
+    }
+
     /// Returns remarks for the observation.
     pub fn remarks(&self, run: &Run) -> Vec<String> {
         self.wards.iter().flat_map(|ward| ward.remarks(&run.tasks[ward.task].name)).collect()
@@ -152,6 +158,8 @@ pub struct Past {
     pub records: Vec<Record>,
     /// Whether there was no room for more records.
     pub is_full: bool,
+    /// The number of their jobs that left no record.
+    pub unrecorded: u64,
     /// Their threads, if a trace is taken.
     pub threads: Vec<Tid>,
     /// The number of processes that ended because of a miss and were replaced.
@@ -173,6 +181,7 @@ impl Past {
     fn add(&mut self, child: &Child, end: &End, is_traced: bool) {
         self.records.extend(child.block.records());
         self.is_full |= child.block.is_full();
+        self.unrecorded += child.block.unrecorded();
         self.add_output(&child.output());
         // Zero: it never joined. Only a trace needs the threads, and a deployment may have many over time.
         self.threads.extend(Some(child.block.tid()).filter(|tid| is_traced && *tid != 0));
@@ -342,8 +351,12 @@ fn bind(run: &Run, task: usize) -> Result<(), NodeError> {
     run.table.as_ref().map_or(Ok(()), |table| table.bind(&run.tasks[task]))
 }
 
-/// Returns the number of records for the rest of the run, within the limit of the task.
+/// Returns the number of records for the rest of the run, within the limit of the task. Records that are taken meanwhile
+/// need no more room than those of the former process.
 fn capacity(run: &Run, deployed: &TaskDeployment, kept: u32, epoch: Instant) -> u32 {
+    if run.options.reading.is_some() {
+        return deployed.capacity;
+    }
     let left = (epoch + run.deployment.duration - sys::now()).max(Duration::ZERO);
     let limit = deployed.capacity.saturating_sub(kept);
     deployment::capacity(run.deployment.plan.cycle, left, deployed.jobs.len(), Some(limit))

@@ -74,7 +74,7 @@ fn head(view: &View) -> Vec<Line<'static>> {
 
 fn rows(frame: &mut Frame, area: Rect, view: &View) {
     // Of a group, the last columns count budgets that were used up.
-    let head = ["", "name", "CPU", "threads", "share", "load", "jobs/s", "missed", "new"];
+    let head = ["", "name", "CPU", "share", "load", "jobs/s", "missed", "new", "late", "worst"];
     let head = Line80::new(head.map(Cell::from)).style(HEAD);
     let table = view.rows.iter().map(|row| {
         let rate = row.rate.map_or("-".into(), |rate| format!("{rate:.0}"));
@@ -83,20 +83,30 @@ fn rows(frame: &mut Frame, area: Rect, view: &View) {
             row.kind.to_owned(),
             visible_in_place(&row.name),
             row.cpus.clone(),
-            row.threads.to_string(),
-            format!("{:.1} %", row.share),
-            format!("{:.1} %", row.load),
+            format!("{:.1}%", row.share),
+            format!("{:.1}%", row.load),
             rate,
             if row.kind == "pool" { "-".into() } else { row.bad.0.to_string() },
             if row.bad.1 > 0 { format!("+{}", row.bad.1) } else { String::new() },
+            row.lateness.map_or("-".into(), |lateness| length(lateness.latest_ns)),
+            row.lateness.map_or("-".into(), |lateness| length(lateness.worst_ns)),
         ];
         Line80::new(cells).style(if is_bad { BAD } else { Style::new() })
     });
-    let widths = [5, 19, 7, 7, 7, 7, 7, 7, 6].map(Constraint::Length);
+    let widths = [5, 16, 6, 6, 6, 6, 6, 6, 7, 7].map(Constraint::Length);
     let table =
         Table::new(table, widths).header(head).row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut state = TableState::default().with_selected(Some(view.selected).filter(|_| !view.rows.is_empty()));
     frame.render_stateful_widget(table, area, &mut state);
+}
+
+/// Returns a time with at most seven characters, as long as it is below 1000 s.
+fn length(ns: i64) -> String {
+    match ns as f64 {
+        ns if ns.abs() < 999_950.0 => format!("{:.1}us", ns / 1e3),
+        ns if ns.abs() < 999_950_000.0 => format!("{:.1}ms", ns / 1e6),
+        ns => format!("{:.1}s", ns / 1e9),
+    }
 }
 
 fn details(frame: &mut Frame, area: Rect, row: &Row) {
@@ -105,6 +115,8 @@ fn details(frame: &mut Frame, area: Rect, row: &Row) {
         ("threads", row.threads.to_string()),
         ("share by the plan", format!("{:.1} %", row.share)),
         ("load now", format!("{:.1} %", row.load)),
+        ("lateness now", row.lateness.map_or("unknown".into(), |lateness| length(lateness.latest_ns))),
+        ("worst lateness", row.lateness.map_or("unknown".into(), |lateness| length(lateness.worst_ns))),
     ];
     let lines = first.iter().chain(&row.details).map(|(key, value)| Line::from(format!("{key:<24}{value}")));
     let title = format!(" {} {} ", row.kind, visible_in_place(&row.name));

@@ -2,7 +2,7 @@
 
 use std::time::Duration as WallTime;
 
-use macrotick_node::{EntityStatus, GroupStatus, Status};
+use macrotick_node::{EntityStatus, GroupStatus, LatenessStatus, Status};
 
 /// A row of the view: a task, a pool or a group, with its counters since the reading before.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub(crate) struct Row {
     pub rate: Option<f64>,
     /// Missed and lost jobs, or times that a budget was used up: all, and those since the reading before.
     pub bad: (u64, u64),
+    /// The lateness of its jobs, if it is known.
+    pub lateness: Option<LatenessStatus>,
     /// The other counters, for the view of one row.
     pub details: Vec<(&'static str, String)>,
 }
@@ -54,6 +56,7 @@ fn entity(now: &EntityStatus, then: Option<&EntityStatus>, elapsed: WallTime, cy
         rate: (!now.pool).then(|| per_second(since(|entity| entity.released))),
         // A pool has no jobs.
         bad: if now.pool { (0, 0) } else { (bad(now), since(|entity| entity.missed + entity.lost)) },
+        lateness: now.lateness,
         details: vec![
             ("windows in a cycle", now.windows.to_string()),
             ("released", now.released.to_string()),
@@ -84,6 +87,7 @@ fn group(now: &GroupStatus, then: Option<&GroupStatus>, elapsed: WallTime, serve
         load: since(|group| group.usage_ns) as f64 / elapsed.as_secs_f64().max(1e-9) / 1e7,
         rate: None,
         bad: (now.exhaustions, since(|group| group.exhaustions)),
+        lateness: None,
         details: vec![
             ("priority", now.priority.to_string()),
             ("budgets", budgets.join(", ")),

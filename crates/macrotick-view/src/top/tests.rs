@@ -3,7 +3,7 @@
 use std::time::Duration as WallTime;
 
 use macrotick_model::Duration;
-use macrotick_node::{EntityStatus, GroupStatus, Status, TableStatus};
+use macrotick_node::{EntityStatus, GroupStatus, LatenessStatus, Status, TableStatus};
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
@@ -30,10 +30,14 @@ fn status(second: u64, missed: u64) -> Status {
         runtime_ns: used * second,
         missed_in_row: 0,
         stopped: false,
+        lateness: None,
     };
     let mut control = entity("control", false, 0, 150_000_000);
     control.missed = 0;
-    let entities = vec![control, entity("vision\u{1b}[2J", false, 1, 300_000_000), entity("web", true, 1, 50_000_000)];
+    control.lateness = Some(LatenessStatus { latest_ns: 3_149, worst_ns: 999_949 });
+    let mut vision = entity("vision\u{1b}[2J", false, 1, 300_000_000);
+    vision.lateness = Some(LatenessStatus { latest_ns: -250, worst_ns: 12_345_678 });
+    let entities = vec![control, vision, entity("web", true, 1, 50_000_000)];
     let (clock, cycle_ns, epoch_ns, lead_ns) = ("CLOCK_MONOTONIC", 10_000_000, 0, 0);
     let table = TableStatus { running: true, clock, cycle_ns, epoch_ns, lead_ns, grid: None, entities };
     let group = GroupStatus {
@@ -81,11 +85,11 @@ fn the_view_fits_80_columns() {
             "macrotick top - no deployment: table runs, cycle 10ms, sorted by table",
             "2 tasks, 2 groups and pools, 62.0 % of a CPU used, 3 jobs missed or lost",
             "task `vision` missed 3 deadlines",
-            "      name                CPU     threads share   load    jobs/s  missed  new",
-            "task  control             0       1       20.0 %  15.0 %  100     0",
-            "task  vision\u{fffd}[2J          1       1       20.0 %  30.0 %  100     3       +3",
-            "pool  web                 1       1       20.0 %  5.0 %   -       -",
-            "group vendor              0       5       20.0 %  12.0 %  -       4       +2",
+            "      name             CPU    share  load   jobs/s missed new    late    worst",
+            "task  control          0      20.0%  15.0%  100    0             3.1us   999.9us",
+            "task  vision\u{fffd}[2J       1      20.0%  30.0%  100    3      +3     -0.2us  12.3ms",
+            "pool  web              1      20.0%  5.0%   -      -             -       -",
+            "group vendor           0      20.0%  12.0%  -      4      +2     -       -",
             "",
             "",
             "",
@@ -134,6 +138,22 @@ fn a_small_or_empty_view_is_drawn() {
         empty.update(Err("no class".into()), WallTime::ZERO);
         lines(&empty, height);
     }
+}
+
+#[test]
+fn rows_are_sorted_by_their_worst_lateness() {
+    let mut view = view();
+    (0..3).for_each(|_| _ = press(&mut view, KeyCode::Char('s')));
+    assert!(lines(&view, 19)[0].ends_with("sorted by worst lateness"));
+    let names: Vec<&str> = view.rows.iter().map(|row| row.name.as_str()).collect();
+    // Rows without a lateness keep their order.
+    assert_eq!(names, ["vision\u{1b}[2J", "control", "vendor", "web"]);
+    press(&mut view, KeyCode::Enter);
+    let open = lines(&view, 24).join("\n");
+    assert!(
+        open.contains("lateness now            -0.2us") && open.contains("worst lateness          12.3ms"),
+        "{open}"
+    );
 }
 
 /// The selected task stays selected when the order changes.

@@ -21,6 +21,8 @@ pub(crate) enum Sort {
     Name,
     Load,
     Bad,
+    /// The largest lateness first.
+    Late,
     Cpu,
 }
 
@@ -31,6 +33,7 @@ impl Sort {
             Sort::Name => "name",
             Sort::Load => "load",
             Sort::Bad => "missed",
+            Sort::Late => "worst lateness",
             Sort::Cpu => "CPU",
         }
     }
@@ -39,7 +42,8 @@ impl Sort {
         match self {
             Sort::Table => Sort::Load,
             Sort::Load => Sort::Bad,
-            Sort::Bad => Sort::Cpu,
+            Sort::Bad => Sort::Late,
+            Sort::Late => Sort::Cpu,
             Sort::Cpu => Sort::Name,
             Sort::Name => Sort::Table,
         }
@@ -123,6 +127,7 @@ impl View {
             Sort::Name => self.rows.sort_by(|one, other| one.name.cmp(&other.name)),
             Sort::Load => self.rows.sort_by_key(|row| Reverse(milli(row.load))),
             Sort::Bad => self.rows.sort_by_key(|row| Reverse((row.bad.1, row.bad.0))),
+            Sort::Late => self.rows.sort_by_key(|row| Reverse(row.lateness.map(|lateness| lateness.worst_ns))),
             Sort::Cpu => self.rows.sort_by(|one, other| one.cpus.cmp(&other.cpus)),
         }
     }

@@ -44,7 +44,7 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
 }
 
 /// Makes relative paths of programs absolute: their processes may start in another directory.
-fn anchor(plan: &mut Plan, directory: &Path) {
+pub(super) fn anchor(plan: &mut Plan, directory: &Path) {
     let anchor = |program: &mut Program| {
         if let Some(program) = program.command.first_mut().filter(|program| program.contains('/')) {
             *program = directory.join(&*program).display().to_string();
@@ -63,7 +63,7 @@ fn anchor(plan: &mut Plan, directory: &Path) {
 }
 
 /// Prints one line per event, for a terminal or a journal.
-fn tell(plan: &Plan, event: &Event) {
+pub(super) fn tell(plan: &Plan, event: &Event) {
     match event {
         Event::Started(epoch) => {
             let (system, at) = (&plan.system, seconds(epoch.as_nanos()));
@@ -79,6 +79,8 @@ fn tell(plan: &Plan, event: &Event) {
         Event::Gates(gates) => macrotick_report::describe_gates(gates).iter().for_each(output::print_line),
         Event::Changed(changes) => output::print(macrotick_view::changes(changes, false, usize::MAX)),
         Event::Refused(why) => output::print_line(format_args!("change refused: {why}")),
+        // Only a soak has readings, and it counts them.
+        Event::Reading(_) => {}
         Event::Remark(text) => output::print_line(text),
         Event::Ending(why) => {
             output::print_line(format_args!("{why}: the deployment ends"));

@@ -26,6 +26,7 @@ fn left() -> Deployed {
         coming: None,
         gates: Vec::new(),
         promised: Vec::new(),
+        blocks: Vec::new(),
         remarks: Vec::new(),
     }
 }
