@@ -1,5 +1,7 @@
 //! The network: traffic classes, interfaces with gates, flows and slots.
 
+use std::collections::BTreeMap;
+
 use super::gates::Gates;
 use super::{MAX_LONG_NAME, MAX_NAME};
 use crate::gates::GateList;
@@ -233,6 +235,8 @@ impl Interface {
 }
 
 impl Network {
+    /// The number of priorities that a frame can have.
+    pub const PRIORITIES: u8 = 16;
     /// The largest number of classes (`TC_QOPT_MAX_QUEUE`).
     pub const MAX_CLASSES: usize = 16;
 
@@ -243,6 +247,24 @@ impl Network {
     pub fn queues(&self) -> u32 {
         let sync = u32::from(self.sync.is_some());
         self.classes.iter().fold(sync, |sum, class| sum.saturating_add(class.queues))
+    }
+
+    /// Returns the priority of the frames of a class (`SO_PRIORITY`). The last class has all priorities that no other
+    /// class has, and its own is the first of them.
+    pub fn priority(&self, class: &str) -> u8 {
+        let sync = || self.sync.filter(|_| class == SyncClass::NAME).map(|sync| sync.priority);
+        let taken = |one: &u8| {
+            self.classes.iter().any(|class| class.priority == Some(*one))
+                || self.sync.is_some_and(|sync| sync.priority == *one)
+        };
+        let free = || (0..Network::PRIORITIES).find(|one| !taken(one)).unwrap_or(0);
+        self.class(class).and_then(|class| class.priority).or_else(sync).unwrap_or_else(free)
+    }
+
+    /// Returns the priority code points (PCP) of the priorities that classes name.
+    pub fn code_points(&self) -> BTreeMap<u8, u8> {
+        let given = self.classes.iter().filter_map(|class| Some((class.priority?, class.code_point())));
+        given.chain(self.sync.iter().map(|sync| (sync.priority, sync.priority.min(7)))).collect()
     }
 
     /// Returns the names of all classes from the most important one on, `sync` included.

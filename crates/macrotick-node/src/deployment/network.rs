@@ -96,10 +96,8 @@ pub fn other_gates(running: &Plan, wanted: &Plan) -> Vec<String> {
 
 /// Returns the map from the priorities of classes to the PCP of a VLAN.
 pub fn vlan_priorities(network: &Network) -> BTreeMap<u32, u8> {
-    let given = network.classes.iter().filter_map(|class| Some((class.priority?, class.code_point())));
-    let sync = network.sync.iter().map(|sync| (sync.priority, sync.priority.min(7)));
     let rest = network.classes.last().map_or(0, |class| class.code_point());
-    let given: BTreeMap<u8, u8> = given.chain(sync).collect();
+    let given = network.code_points();
     (0..PRIORITIES as u8).map(|one| (one.into(), given.get(&one).copied().unwrap_or(rest))).collect()
 }
 
@@ -107,7 +105,7 @@ pub fn vlan_priorities(network: &Network) -> BTreeMap<u32, u8> {
 pub fn priority_of(system: &System, task: &str) -> Option<u8> {
     let network = system.network.as_ref()?;
     let flow = network.flows.iter().find(|flow| flow.from == task)?;
-    Some(priority(network, &flow.class))
+    Some(network.priority(&flow.class))
 }
 
 /// Returns the devices of all slots of a system, with the priorities of their frames.
@@ -116,7 +114,7 @@ pub fn slot_devices(system: &System) -> Vec<SlotDevice> {
     let device = |(network, slot): (&Network, &Slot)| {
         let interface = network.interface_of(slot)?;
         let (namespace, device) = device_of(system, &interface.end);
-        let (group, priority) = (slot.group.clone(), priority(network, &slot.class));
+        let (group, priority) = (slot.group.clone(), network.priority(&slot.class));
         Some(SlotDevice { group, interface: interface.name.clone(), device, namespace, priority })
     };
     each.filter_map(device).collect()
@@ -256,17 +254,6 @@ fn mapping(network: &Network) -> Mapping {
     Mapping { classes, queues: names.iter().map(queues).collect() }
 }
 
-/// Returns the priority of the frames of a class. The last class has all priorities that no other class has.
-fn priority(network: &Network, class: &str) -> u8 {
-    let sync = || network.sync.filter(|_| class == SyncClass::NAME).map(|sync| sync.priority);
-    let taken = |one: &u8| {
-        network.classes.iter().any(|class| class.priority == Some(*one))
-            || network.sync.is_some_and(|sync| sync.priority == *one)
-    };
-    let free = || (0..PRIORITIES as u8).find(|one| !taken(one)).unwrap_or(0);
-    network.class(class).and_then(|class| class.priority).or_else(sync).unwrap_or_else(free)
-}
-
 /// Returns what gives frames on an interface their priority. A frame loses it where it leaves its namespace. So flows
 /// need a classifier on all interfaces outside the namespace of their sender, and the slots of a group everywhere.
 fn classifiers(system: &System, network: &Network, interface: &Interface) -> Vec<Classifier> {
@@ -278,13 +265,13 @@ fn classifiers(system: &System, network: &Network, interface: &Interface) -> Vec
     let is_outside = |flow: &&Flow| system.namespaces_of(&flow.from).iter().any(|namespace| *namespace != here);
     let flows = network.flows.iter().filter(crosses).filter(is_outside).filter_map(|flow| {
         let frames = frames_of(system, flow)?;
-        Some(Classifier { frames, priority: priority(network, &flow.class).into() })
+        Some(Classifier { frames, priority: network.priority(&flow.class).into() })
     });
     let slots = network.slots.iter().filter_map(|slot| {
         let on_it = network.interface_of(slot).is_some_and(|one| one.name == interface.name);
         let source = Some(only_address(system, &slot.group)?);
         let frames = Frames { source, ..Frames::default() };
-        on_it.then(|| Classifier { frames, priority: priority(network, &slot.class).into() })
+        on_it.then(|| Classifier { frames, priority: network.priority(&slot.class).into() })
     });
     let mut all: Vec<Classifier> = Vec::new();
     for one in flows.chain(slots) {
