@@ -28,4 +28,4 @@ mod text;
 pub use check::{Check, Finding, Mend, Verdict};
 pub use examination::{examine, Examination, Examined};
 pub use host::Host;
-pub use needs::Needs;
+pub use needs::{Needs, Vlan};

@@ -1,15 +1,17 @@
 //! Each check has a host in which it passes, and a change of that host with which it fails.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 use macrotick_doctor::host::{
-    Class, ClockState, Coalescing, Content, Interface, Kernel, Measured, Memory, Pause, Policy, Rings, Stamps, Thread,
-    VERSION,
+    Class, ClockState, Coalescing, Content, Interface, Kernel, Measured, Memory, Neighbour, Pause, Policy, Rings,
+    Stamps, Thread, VlanState, VERSION,
 };
-use macrotick_doctor::{capture, checks, examine, Host, Needs, Verdict};
+use macrotick_doctor::{capture, checks, examine, Host, Needs, Verdict, Vlan};
 use macrotick_model::Duration;
 
 /// The needs that make every check apply: CPU 1 of two CPUs, gates on `eth0`, `CLOCK_TAI`, tasks up to priority 20.
+/// `eth0` has classifiers, and VLAN 7 is above it.
 fn needs() -> Needs {
     Needs {
         system: Some("all".into()),
@@ -21,9 +23,15 @@ fn needs() -> Needs {
         tai: Some(Duration::from_micros(50)),
         network: true,
         gated: BTreeSet::from(["eth0".to_owned()]),
+        vlans: vec![Vlan { below: "eth0".into(), number: 7, code_points: BTreeMap::from([(6, 5), (0, 0)]) }],
+        classified: BTreeMap::from([("eth0".to_owned(), BTreeSet::from([6]))]),
+        receivers: BTreeSet::from([RECEIVER]),
         fifo: 20,
     }
 }
+
+/// The receiver of the plan's frames.
+const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 fn thread(tid: i32, name: &str, policy: Policy) -> Thread {
     let is_kernel = name.contains('/') || name.starts_with("rcu");
@@ -142,7 +150,7 @@ fn fit() -> Host {
             thread(101, "control", Policy::Fifo(20)),
             thread(102, "auditd", Policy::Other),
         ],
-        interfaces: BTreeMap::from([("eth0".to_owned(), interface())]),
+        interfaces: BTreeMap::from([("eth0".to_owned(), interface()), ("wire".to_owned(), vlan())]),
         clock: Some(ClockState { synchronised: true, estimated_error_us: Some(2), tai_offset_s: 37 }),
         class: Some(Class { table: Some(true) }),
         measured: vec![measured],
@@ -160,7 +168,21 @@ fn interface() -> Interface {
         pause: Some(Pause::default()),
         rings: Some(Rings { transmit: 64, receive: 256 }),
         stamps: Some(Stamps { hardware: true, clock: Some(0) }),
+        size_table: Some(true),
+        vlan: None,
+        priorities: Some(BTreeSet::from([6])),
+        neighbours: Some(BTreeMap::from([(RECEIVER.to_string(), neighbour(true))])),
     }
+}
+
+fn neighbour(permanent: bool) -> Neighbour {
+    Neighbour { hardware: "02:00:00:00:00:02".into(), permanent }
+}
+
+/// The VLAN above `eth0`, under any name.
+fn vlan() -> Interface {
+    let state = VlanState { number: 7, below: Some("eth0".into()), code_points: BTreeMap::from([(6, 5)]) };
+    Interface { vlan: Some(state), ..Interface::default() }
 }
 
 /// A change of the fit host with which one check fails.
@@ -274,6 +296,14 @@ fn spoilt() -> Vec<Spoilt> {
         Spoilt("pause-frames", |host| eth0(host).pause.as_mut().unwrap().receive = true),
         Spoilt("rings", |host| eth0(host).rings.as_mut().unwrap().transmit = 256),
         Spoilt("hardware-stamps", |host| eth0(host).stamps.as_mut().unwrap().hardware = false),
+        Spoilt("size-table", |host| eth0(host).size_table = Some(false)),
+        Spoilt("vlan-priorities", |host| {
+            host.interfaces.get_mut("wire").unwrap().vlan.as_mut().unwrap().code_points.insert(6, 6);
+        }),
+        Spoilt("classifiers", |host| eth0(host).priorities = Some(BTreeSet::from([5]))),
+        Spoilt("neighbours", |host| {
+            eth0(host).neighbours = Some(BTreeMap::from([(RECEIVER.to_string(), neighbour(false))]));
+        }),
         Spoilt("packet-steering", |host| put(host, "/sys/class/net/eth0/queues/rx-0/rps_cpus", "2")),
         Spoilt("softirq-budget", |host| put(host, "/proc/sys/net/core/netdev_budget_usecs", "8000")),
         Spoilt("busy-polling", |host| put(host, "/proc/sys/net/core/busy_poll", "50")),
@@ -312,6 +342,48 @@ fn each_check_fails_on_a_spoilt_host_and_alone() {
             // Without its configuration, a host is unknown in other points, too.
             assert_eq!(fails, examined.name == *name, "{name}: {}: {:?}", examined.name, examined.verdict);
         }
+    }
+}
+
+/// The commands that mend the frames of flows.
+#[test]
+fn frames_are_mended_by_these_commands() {
+    let mends = |name: &str, spoil: fn(&mut Host)| -> Vec<String> {
+        let mut host = fit();
+        spoil(&mut host);
+        let examination = examine(&host, &needs());
+        let found = examination.findings().find(|examined| examined.name == name);
+        let verdict = found.unwrap_or_else(|| panic!("{name} has no finding")).verdict.finding();
+        verdict.unwrap().mend.iter().map(ToString::to_string).collect()
+    };
+    let learned = |host: &mut Host| {
+        eth0(host).neighbours = Some(BTreeMap::from([(RECEIVER.to_string(), neighbour(false))]));
+    };
+    let keep = "ip neighbour replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent";
+    assert_eq!(mends("neighbours", learned), [keep]);
+    let ask = "with the MAC of the receiver: ip neighbour replace 10.0.0.2 lladdr MAC dev DEVICE nud permanent";
+    assert_eq!(mends("neighbours", |host| eth0(host).neighbours = Some(BTreeMap::new())), [ask]);
+    let odd = |host: &mut Host| {
+        let hardware = "$(reboot)".to_owned();
+        let odd = Neighbour { hardware, permanent: false };
+        eth0(host).neighbours = Some(BTreeMap::from([(RECEIVER.to_string(), odd)]));
+    };
+    assert_eq!(mends("neighbours", odd), [""; 0]);
+    assert_eq!(
+        mends("classifiers", |host| eth0(host).priorities = Some(BTreeSet::new())),
+        ["macrotick apply SYSTEM.yaml"]
+    );
+}
+
+/// A missing device or part is no finding.
+#[test]
+fn frames_without_their_devices_are_unknown() {
+    let mut host = fit();
+    host.interfaces.clear();
+    for name in ["vlan-priorities", "classifiers", "neighbours", "size-table"] {
+        let examination = examine(&host, &needs());
+        let examined = examination.checks.iter().find(|examined| examined.name == name).unwrap();
+        assert!(matches!(examined.verdict, Verdict::Unknown { .. }), "{name}: {:?}", examined.verdict);
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::Ipv4Addr;
 
 use macrotick_host::net::{describe, Described, Netlink};
 
-use crate::host::{Coalescing, Interface, Pause, Rings, Stamps};
+use crate::host::{Coalescing, Interface, Neighbour, Pause, Rings, Stamps, VlanState};
 
 /// Returns the interfaces of this network namespace, without the loopback.
 pub(super) fn read() -> BTreeMap<String, Interface> {
@@ -31,5 +32,14 @@ fn interface(found: Described) -> Interface {
         pause: found.pause.map(|(receive, transmit)| Pause { receive, transmit }),
         rings: found.rings.map(|(transmit, receive)| Rings { transmit, receive }),
         stamps: found.stamps.map(|(hardware, clock)| Stamps { hardware, clock }),
+        size_table: found.has_sizes,
+        vlan: found.vlan.map(|(number, below, code_points)| VlanState { number, below, code_points }),
+        priorities: found.priorities,
+        neighbours: found.neighbours.map(|all| {
+            let one = |(address, hardware, permanent): (Ipv4Addr, String, bool)| {
+                (address.to_string(), Neighbour { hardware, permanent })
+            };
+            all.into_iter().map(one).collect()
+        }),
     }
 }

@@ -14,6 +14,7 @@
 //! | `judging` | judgements that several checks share |
 
 mod clock;
+mod flows;
 mod interrupts;
 mod judging;
 mod kernel;
@@ -31,7 +32,7 @@ pub use options::read as options_read;
 
 /// Returns all checks.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    let parts: [&[Check]; 9] = [
+    let parts: [&[Check]; 10] = [
         &kernel::CHECKS,
         &threads::CHECKS,
         &interrupts::CHECKS,
@@ -41,6 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
         &clock::CHECKS,
         &observing::CHECKS,
         &network::CHECKS,
+        &flows::CHECKS,
     ];
     parts.into_iter().flatten()
 }

@@ -165,7 +165,7 @@ fn of_plan<'a>(host: &'a Host, needs: &'a Needs) -> Vec<(&'a str, &'a Interface)
 }
 
 /// Judges each interface of the plan that has a part. `bad` returns the state and the steps, if it is bad.
-fn each<T>(
+pub(super) fn each<T>(
     host: &Host,
     needs: &Needs,
     part: impl Fn(&Interface) -> Option<T>,
@@ -199,9 +199,13 @@ fn each<T>(
 
 /// Makes the command of ethtool, if the name of the interface can stand in a command.
 fn ethtool(name: &str, option: &str, rest: &str) -> Vec<Mend> {
-    let plain = !name.starts_with('-') && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-:@".contains(c));
-    let command = |()| Mend::Run(format!("ethtool {option} {name} {rest}"));
-    plain.then_some(()).map(command).into_iter().collect()
+    let command = || Mend::Run(format!("ethtool {option} {name} {rest}"));
+    is_plain(name).then(command).into_iter().collect()
+}
+
+/// Whether the name of an interface can stand in a command.
+pub(super) fn is_plain(name: &str) -> bool {
+    !name.starts_with('-') && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-:@".contains(c))
 }
 
 fn queues(host: &Host, needs: &Needs) -> Verdict {

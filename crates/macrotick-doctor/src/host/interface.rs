@@ -1,6 +1,6 @@
-//! A network interface, as the ethtool family of netlink describes it. A part that the driver does not have is absent.
+//! A network interface, as netlink describes it. A part that the driver does not have is absent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,41 @@ pub struct Interface {
     /// Time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<Stamps>,
+    /// Whether its root qdisc has a size table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_table: Option<bool>,
+    /// The VLAN that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<VlanState>,
+    /// The priorities that its classifiers give to frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<BTreeSet<u32>>,
+    /// Its neighbours, by their addresses of IPv4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<BTreeMap<String, Neighbour>>,
+}
+
+/// A VLAN.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct VlanState {
+    /// Its number.
+    pub number: u16,
+    /// The interface below it, if that is in the same network namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<String>,
+    /// The priority code points of the priorities that have one. The others have 0.
+    pub code_points: BTreeMap<u32, u8>,
+}
+
+/// A neighbour with a known hardware address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Neighbour {
+    /// Its hardware address.
+    pub hardware: String,
+    /// Whether it stays.
+    pub permanent: bool,
 }
 
 /// The coalescing of interrupts.

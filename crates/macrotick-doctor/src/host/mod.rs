@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use clock::{ClockState, Measured};
 pub use cpus::{cpus_of, written, CPUS};
-pub use interface::{Coalescing, Interface, Pause, Rings, Stamps};
+pub use interface::{Coalescing, Interface, Neighbour, Pause, Rings, Stamps, VlanState};
 pub(crate) use pattern::Pattern;
 pub use thread::{Memory, Policy, Thread};
 
@@ -37,7 +37,7 @@ pub struct Host {
     /// The threads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Thread>,
-    /// The network interfaces, as the ethtool family of netlink describes them.
+    /// The network interfaces, as netlink describes them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub interfaces: BTreeMap<String, Interface>,
     /// The state of the clock, from `adjtimex(2)`.

@@ -1,10 +1,11 @@
-//! The state of a device for an examination, by the ethtool family of netlink.
+//! The state of a device for an examination, by the ethtool and the route family of netlink.
 //!
-//! The bindings number the commands of this family wrongly (they count notifications too). The right numbers are set
+//! The bindings number the commands of the ethtool family wrongly (they count notifications too). The right numbers are set
 //! here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
+use std::net::Ipv4Addr;
 
 use netlink_bindings::ethtool::{
     IterableBitset, OpCoalesceGetDo, OpEeeGetDo, OpFeaturesGetDo, OpPauseGetDo, OpRingsGetDo, OpTsinfoGetDo, Request,
@@ -12,9 +13,11 @@ use netlink_bindings::ethtool::{
 use netlink_bindings::traits::NetlinkRequest;
 
 use super::channels;
+use super::classifier::Filter;
 use super::kernel::{Kernel, Refusal};
 use super::link;
 use super::message::Message;
+use super::neighbour;
 use super::present;
 use super::qdisc::ROOT;
 
@@ -37,17 +40,46 @@ pub struct Described {
     pub rings: Option<(u32, u32)>,
     /// Whether the device stamps frames in hardware, and the number of its clock.
     pub stamps: Option<(bool, Option<u32>)>,
+    /// Whether the root qdisc has a size table. `None`: there is no root qdisc.
+    pub has_sizes: Option<bool>,
+    /// If it is a VLAN: its number, the name of the device below, and the PCP by priority.
+    pub vlan: Option<(u16, Option<String>, BTreeMap<u32, u8>)>,
+    /// The priorities that classifiers of a deployment give to frames.
+    pub priorities: Option<BTreeSet<u32>>,
+    /// The neighbours with a hardware address: address, hardware address, whether it is permanent.
+    pub neighbours: Option<Vec<(Ipv4Addr, String, bool)>>,
 }
 
 /// Reads the state of a device. Fails only if there is no such device.
 pub fn describe(kernel: &mut dyn Kernel, device: &str) -> Result<Described, Refusal> {
     let missing = || Refusal { errno: libc::ENODEV, text: None };
-    let index = link::decode(&kernel.send(&link::read(device))?).ok_or_else(missing)?.index;
+    let answers = kernel.send(&link::read(device))?;
+    let link = link::decode(&answers).ok_or_else(missing)?;
+    let index = link.index;
     let qdiscs = present::read_qdiscs(kernel, index).unwrap_or_default();
+    let root = qdiscs.into_iter().find(|found| found.parent == ROOT);
+    let vlan = link.vlan_priorities.zip(link::vlan_of(&answers));
+    let vlan = vlan.map(|(code_points, (number, below))| (number, name_of(kernel, below), code_points));
+    let filters = present::read_filters(kernel, index).ok();
+    let neighbours = kernel.send(&neighbour::dump()).ok();
     let mut ask = |message: Message| kernel.send(&message).ok()?.into_iter().next();
     let channels = ask(channels::read(index)).and_then(|answer| channels::decode(&[answer]));
     Ok(Described {
-        qdisc: qdiscs.into_iter().find(|found| found.parent == ROOT).map(|found| found.name),
+        // A table that a deployment does not make is a table.
+        has_sizes: root.as_ref().map(|found| found.sizes != Some(None)),
+        qdisc: root.map(|found| found.name),
+        vlan,
+        priorities: filters.map(|all| {
+            let priority = |filter: Filter| match filter {
+                Filter::Classifier(classifier) => Some(classifier.priority),
+                Filter::Closed => None,
+            };
+            all.into_iter().filter_map(|found| priority(found.filter?)).collect()
+        }),
+        neighbours: neighbours.map(|answers| {
+            let known = neighbour::decode_all(index, &answers);
+            known.map(|(known, permanent)| (known.address, neighbour::hardware_words(&known), permanent)).collect()
+        }),
         queues: channels.map(|channels| (channels.queues, channels.max)),
         coalescing: ask(coalescing(index)).and_then(|answer| {
             let found = OpCoalesceGetDo::decode_reply(&answer);
@@ -74,6 +106,12 @@ pub fn describe(kernel: &mut dyn Kernel, device: &str) -> Result<Described, Refu
             Some((hardware, found.get_phc_index().ok()))
         }),
     })
+}
+
+/// Returns the name of the device with this number.
+fn name_of(kernel: &mut dyn Kernel, index: i32) -> Option<String> {
+    let all = link::decode_list(&kernel.send(&link::dump()).ok()?);
+    all.into_iter().find(|device| device.index == index).map(|device| device.name)
 }
 
 /// Returns the names of the bits that are set. With a mask, a bit of the list can be off: it lacks the value.

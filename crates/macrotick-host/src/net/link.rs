@@ -52,6 +52,15 @@ pub(super) fn decode(answers: &[Vec<u8>]) -> Option<Link> {
     })
 }
 
+/// Returns the number of a VLAN and that of the device below from the answer of [`read`].
+pub(super) fn vlan_of(answers: &[Vec<u8>]) -> Option<(u16, i32)> {
+    let (_, attributes) = OpGetlinkDo::decode_reply(answers.first()?);
+    match attributes.get_linkinfo().ok()?.get_data().ok()? {
+        LinkinfoDataMsg::Vlan(vlan) => Some((vlan.get_id().ok()?, attributes.get_link().ok()? as i32)),
+        _ => None,
+    }
+}
+
 /// Asks for all devices.
 pub(super) fn dump() -> Message {
     Message::of(&Request::new().op_getlink_dump(&Ifinfomsg::default()))

@@ -36,20 +36,32 @@ pub(super) fn dump() -> Message {
 
 /// Reads the permanent neighbours of a device from the answers of [`dump`]. Others are forgotten by themselves.
 pub(super) fn decode(index: i32, answers: &[Vec<u8>]) -> Vec<Neighbour> {
-    answers.iter().filter_map(|answer| decode_one(index, answer)).collect()
+    decode_all(index, answers).filter(|(_, permanent)| *permanent).map(|(neighbour, _)| neighbour).collect()
 }
 
-fn decode_one(index: i32, answer: &[u8]) -> Option<Neighbour> {
+/// Reads the neighbours of a device with a hardware address, and whether each is permanent.
+pub(super) fn decode_all(index: i32, answers: &[Vec<u8>]) -> impl Iterator<Item = (Neighbour, bool)> + '_ {
+    answers.iter().filter_map(move |answer| decode_one(index, answer))
+}
+
+fn decode_one(index: i32, answer: &[u8]) -> Option<(Neighbour, bool)> {
     let (header, attributes) = OpGetneighDump::decode_reply(answer);
-    let ours = header.ndm_ifindex == index && header.ndm_state & PERMANENT != 0;
+    let permanent = header.ndm_state & PERMANENT != 0;
     let (Ok(IpAddr::V4(address)), Ok(hardware)) = (attributes.get_dst(), attributes.get_lladdr()) else { return None };
-    ours.then_some(Neighbour { address, hardware: hardware.try_into().ok()? })
+    let neighbour = Neighbour { address, hardware: hardware.try_into().ok()? };
+    (header.ndm_ifindex == index).then_some((neighbour, permanent))
 }
 
 /// Returns the arguments for ip.
 pub(super) fn words(device: &str, neighbour: &Neighbour) -> String {
-    let hardware: Vec<String> = neighbour.hardware.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("neighbour replace {} lladdr {} dev {device} nud permanent", neighbour.address, hardware.join(":"))
+    let hardware = hardware_words(neighbour);
+    format!("neighbour replace {} lladdr {hardware} dev {device} nud permanent", neighbour.address)
+}
+
+/// Returns the hardware address as ip writes it.
+pub(super) fn hardware_words(neighbour: &Neighbour) -> String {
+    let bytes: Vec<String> = neighbour.hardware.iter().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(":")
 }
 
 #[cfg(test)]
