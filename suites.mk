@@ -27,6 +27,8 @@ test-network: kernel-pristine
 	$(SLOW) -p macrotick-net-tests --test lab -- --ignored full_
 test-lab: kernel kernel-pristine
 	$(SLOW) -p macrotick --test lab -- --ignored full_
+test-soak: kernel
+	$(SLOW) -p macrotick --test soak -- --ignored full_
 test-containers: kernel-engines kernel-pristine
 	$(SLOW) -p macrotick --test containers --test executed -- --ignored full_
 test-cards: kernel-net
@@ -43,6 +45,6 @@ test-packages: setup-packages kernel-engines
 	$(SLOW) -p macrotick --test packages -- --ignored full_
 
 SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
-	test-timers test-machines test-network test-lab test-containers test-cards test-gates test-benches \
+	test-timers test-machines test-network test-lab test-soak test-containers test-cards test-gates test-benches \
 	test-planner test-series test-packages
 .PHONY: $(SUITES)

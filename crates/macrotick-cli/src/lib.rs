@@ -11,6 +11,7 @@
 //! | `kernel` | `kernel` |
 //! | `reserve` | `reserve` |
 //! | `measure` | `measure` |
+//! | `soak` | `soak` |
 //! | `lab` | `lab` |
 
 mod containers;
@@ -23,6 +24,7 @@ mod planning;
 mod probe;
 mod reserve;
 mod running;
+mod soak;
 
 use std::path::PathBuf;
 
@@ -39,6 +41,7 @@ pub use planning::{AdmitArgs, CaptureArgs, CheckArgs, Epoch, ExplainArgs, Pictur
 pub use probe::{ProbeArgs, ProbeEndArgs, ProbeRunArgs, ProbeServeArgs, ProbeVerb};
 pub use reserve::{MechanismName, ReserveArgs};
 pub use running::{BackendName, CompareArgs, DispatchArgs, HostSettingsName, ObserveArgs, ReportArgs, RunArgs};
+pub use soak::{SoakArgs, SoakReportArgs, SoakRunArgs, SoakVerb};
 
 /// Time-triggered, mixed-criticality real-time Linux: plan, check, run and report a system.
 #[derive(Debug, Parser)]
@@ -95,6 +98,8 @@ pub enum Verb {
     Status(StatusArgs),
     /// Watch the deployment of this host in the terminal: load, misses, budgets, events
     Top(TopArgs),
+    /// Run a plan for days and count every job: misses, lateness, response times; go on after a power cut
+    Soak(SoakArgs),
     /// End the deployment on this host, or remove the remains of a killed deployment or run
     Stop,
     /// Give containers budgets or pools: the OCI hook and its installation

@@ -1,7 +1,7 @@
 //! Files that are written as a whole or not at all.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,22 @@ use std::path::{Path, PathBuf};
 /// open or mapped keeps that. A symbolic link stays, and its target is written. A special file, such as a device, is
 /// written directly.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
-    write_new(path, contents, 0o666)
+    write_new(path, contents, 0o666, false)
+}
+
+/// Does the same, and returns when the file would survive a power cut.
+pub fn write_durably(path: &Path, contents: &[u8]) -> io::Result<()> {
+    write_new(path, contents, 0o666, true)?;
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }
 
 /// Does the same for a file that only its owner may read, if it is a new one.
 pub fn write_private(path: &Path, contents: &[u8]) -> io::Result<()> {
-    write_new(path, contents, 0o600)
+    write_new(path, contents, 0o600, false)
 }
 
-fn write_new(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
+fn write_new(path: &Path, contents: &[u8], mode: u32, durably: bool) -> io::Result<()> {
     let is_there = fs::symlink_metadata(path).is_ok();
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let former = fs::metadata(path);
@@ -33,7 +40,9 @@ fn write_new(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
         .create_new(true)
         .mode(mode)
         .open(&partial)
-        .and_then(|mut file| file.write_all(contents))
+        .and_then(|mut file| file.write_all(contents).map(|()| file))
+        // Before the rename: otherwise a cut could leave an empty file under the new name.
+        .and_then(|file| if durably { file.sync_all() } else { Ok(()) })
         .and_then(|()| former.map_or(Ok(()), |former| fs::set_permissions(&partial, former.permissions())))
         .and_then(|()| fs::rename(&partial, &target));
     // The target is unchanged. A partial file may exist or not.

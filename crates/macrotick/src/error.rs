@@ -99,6 +99,9 @@ pub enum CliError {
     /// There is no reservation.
     #[error(transparent)]
     Reserve(#[from] macrotick_reserve::ReserveError),
+    /// A soak does not start, or its counts are not saved.
+    #[error(transparent)]
+    Soak(#[from] macrotick_soak::SoakError),
     /// Nothing is measured.
     #[error(transparent)]
     Measure(#[from] macrotick_measure::MeasureError),
@@ -277,6 +280,7 @@ impl CliError {
             | CliError::OtherTable { .. }
             | CliError::Mismatch(_) => 2,
             CliError::Node(error) if error.is_about_the_plan() => 2,
+            CliError::Soak(error) if error.is_about_the_input() => 2,
             CliError::Probe(error) if error.is_about_the_input() => 2,
             CliError::Reserve(error) if error.is_about_the_input() => 2,
             CliError::Reserve(error) if error.is_a_refusal() => 1,

@@ -94,6 +94,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Apply(args) => verbs::apply::execute(args),
         Verb::Status(args) => verbs::status::execute(args),
         Verb::Top(args) => verbs::top::execute(args),
+        Verb::Soak(args) => verbs::soak::execute(args),
         Verb::Stop => verbs::stop::execute(),
         Verb::Hook(args) => verbs::hook::execute(args),
         Verb::RtLib(args) => verbs::rt_lib::execute(args),

@@ -23,6 +23,7 @@ pub mod report;
 pub mod reserve;
 pub mod rt_lib;
 pub mod run;
+pub mod soak;
 pub mod status;
 pub mod stop;
 pub mod top;

@@ -260,6 +260,18 @@ fn full_use_the_lab() {
 
 #[test]
 #[ignore = "needs the lab"]
+fn soak_a_deployment() {
+    Page::of("how-to/soak-a-deployment")
+        .in_guest(&["--file", "examples/robot-arm.yaml"])
+        .replaced("--state /var/lib/macrotick/soak", "--state /var/lib/macrotick/soak --save-every 1s")
+        .stays("macrotick soak run")
+        .after("sleep 6", "macrotick soak report /var/lib/macrotick/soak")
+        .depends("macrotick soak report", "the report is of any second")
+        .execute(1);
+}
+
+#[test]
+#[ignore = "needs the lab"]
 fn watch_a_deployment() {
     Page::of("how-to/watch-a-deployment")
         .in_guest(&["--file", "examples/robot-arm.yaml"])
