@@ -29,7 +29,7 @@ pub struct Needs {
     pub tai: Option<Duration>,
     /// Whether it uses the network: gates, or tasks that send and receive.
     pub network: bool,
-    /// The interfaces with gates.
+    /// The interfaces with gates: their devices, or the names of those in namespaces, which a capture lacks.
     pub gated: BTreeSet<String>,
     /// The VLANs of its interfaces.
     pub vlans: Vec<Vlan>,
@@ -89,7 +89,7 @@ impl Needs {
             vlans: network.map_or_else(Vec::new, |network| vlans(network, gated.clone())),
             classified: network.map_or_else(BTreeMap::new, |network| classified(system, network, gated.clone())),
             receivers: receivers(system, host),
-            gated: gated.map(|interface| interface.name.clone()).collect(),
+            gated: gated.map(|interface| captured_name(system, interface)).collect(),
             fifo: priorities.chain(tasks).max().unwrap_or(0),
         }
     }
@@ -108,6 +108,14 @@ impl Needs {
     /// Returns the online CPUs of the host that the plan does not use.
     pub fn others(&self, host: &host::Host) -> BTreeSet<u32> {
         host.online().difference(&self.cpus).copied().collect()
+    }
+}
+
+/// Returns the device of an interface, or its name in the description if the device is in a namespace.
+fn captured_name(system: &System, interface: &Interface) -> String {
+    match device_of(system, &interface.end) {
+        (None, device) => device,
+        (Some(_), _) => interface.name.clone(),
     }
 }
 
@@ -192,6 +200,7 @@ network:
         let system = System::parse(text, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
         let needs = Needs::of(&system, Backend::Kernel, None);
         let vlan = Vlan { below: "eth9".into(), number: 7, code_points: BTreeMap::from([(6, 5)]) };
+        assert_eq!(needs.gated, ["eth9", "left", "mtick-1"].map(String::from).into());
         assert_eq!(needs.vlans, [vlan]);
         // Inside the namespace of its sender, a frame still has its priority.
         assert_eq!(needs.classified, BTreeMap::from([("mtick-1".to_owned(), BTreeSet::from([6]))]));

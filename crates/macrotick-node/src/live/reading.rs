@@ -63,14 +63,18 @@ impl Readings {
     }
 
     /// Returns the instant of the next reading or of the end.
-    pub(super) fn next_look(&self, epoch: Instant) -> Instant {
-        self.end.map_or(self.next, |end| self.next.min(epoch + end))
+    pub(super) fn next_look(&self, run: &Run, epoch: Instant) -> Instant {
+        self.end_at(run, epoch).map_or(self.next, |end| self.next.min(end))
     }
 
-    /// Returns whether the deployment must end. A table that moved with its clock ends later.
+    /// Returns whether the deployment must end.
     pub(super) fn is_over(&self, run: &Run, epoch: Instant) -> bool {
-        let moved = || run::moved(run).unwrap_or(Duration::ZERO);
-        self.end.is_some_and(|end| sys::now() >= epoch + end + moved())
+        self.end_at(run, epoch).is_some_and(|end| sys::now() >= end)
+    }
+
+    /// Returns the instant of the end. A table that moved with its clock ends later or earlier.
+    fn end_at(&self, run: &Run, epoch: Instant) -> Option<Instant> {
+        self.end.map(|end| epoch + end + run::moved(run).unwrap_or(Duration::ZERO))
     }
 
     /// Takes a reading, if it is due.

@@ -62,7 +62,7 @@ impl Live<'_> {
     pub(super) fn serve(&mut self, signals: &Signals) -> End {
         let mut at = sys::now();
         loop {
-            let reading = self.readings.as_ref().map(|readings| readings.next_look(self.epoch));
+            let reading = self.readings.as_ref().map(|readings| readings.next_look(&self.run, self.epoch));
             let looks = [self.leaving.next_look(), self.guard.next_look(), reading];
             let at_latest = looks.into_iter().flatten().fold(at, Instant::min);
             let descriptors = self.descriptors();
