@@ -10,7 +10,7 @@ KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt k
 # The kernel that make test-full does not need.
 OTHERS := kernel-debug-engines
 
-.PHONY: help setup setup-packages lab-tool demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man deb deb-kernel docs lint publish lint-results clean
+.PHONY: help setup setup-packages setup-arm64 lab-tool demo test test-full $(KERNELS) $(OTHERS) kernel-arm64 kernel-series tasks product man deb deb-kernel docs lint publish lint-results clean
 
 help:
 	@echo "make demo             run examples/robot-arm.yaml in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -21,6 +21,7 @@ help:
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt,"
 	@echo "                      kernel-debug-nonrt, kernel-scx, kernel-debug-scx, kernel-engines, kernel-debug-engines,"
 	@echo "                      kernel-net)"
+	@echo "make kernel-arm64     the patched kernel and the tests' programs for arm64, at build/arm64/kernel/Image"
 	@echo "make kernel-series    build every patch of the series that kernel/apply emits"
 	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
@@ -46,6 +47,10 @@ kernel: lab-tool
 $(filter kernel-%,$(KERNELS)) $(OTHERS): kernel-%: lab-tool
 	@$(LAB) kernel $*
 
+kernel-arm64: setup-arm64 lab-tool
+	cargo build --release --target aarch64-unknown-linux-gnu -p macrotick-kernel-tests
+	@$(LAB) --arch arm64 kernel patched
+
 kernel-series: lab-tool
 	@$(LAB) series
 
@@ -68,6 +73,9 @@ man: product
 
 setup-packages:
 	@./setup packages
+
+setup-arm64:
+	@./setup arm64
 
 deb: setup-packages
 	packaging/deb

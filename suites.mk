@@ -19,6 +19,8 @@ test-kernel-fuzz: kernel kernel-debug
 	$(SLOW) $(CLASS) full_fuzz
 test-kernel-suspend: kernel-debug
 	$(SLOW) $(CLASS) full_suspend
+test-kernel-arm64: kernel-arm64
+	$(SLOW) -p macrotick-kernel-tests --test suite --test golden -- --ignored full_arm64
 test-timers: kernel kernel-pristine kernel-debug kernel-nonrt
 	$(SLOW) -p macrotick-kernel-tests --test timers -- --ignored full_
 test-machines: kernel product
@@ -45,6 +47,7 @@ test-packages: setup-packages kernel-engines
 	$(SLOW) -p macrotick --test packages -- --ignored full_
 
 SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
-	test-timers test-machines test-network test-lab test-soak test-containers test-cards test-gates test-benches \
+	test-kernel-arm64 test-timers test-machines test-network test-lab test-soak test-containers test-cards test-gates \
+	test-benches \
 	test-planner test-series test-packages
 .PHONY: $(SUITES)

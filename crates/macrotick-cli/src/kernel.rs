@@ -26,6 +26,9 @@ pub struct KernelBuildArgs {
     /// The configuration to start from: `running` (that of the running kernel), `defconfig` (the default of Linux), or a file
     #[arg(long, default_value = "running", value_name = "BASE")]
     pub from: String,
+    /// The architecture of the machine
+    #[arg(long, default_value = "x86-64", value_name = "ARCHITECTURE", value_parser = ["x86-64", "arm64"])]
+    pub arch: String,
     /// A file with lines of a configuration that have the last word; may be repeated
     #[arg(long = "with", value_name = "FILE")]
     pub fragments: Vec<PathBuf>,

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -16,8 +16,11 @@ use crate::frame::{Frame, GuestStatus};
 use crate::fwcfg;
 use crate::job::Document;
 
-/// The result channel: the second serial port.
+/// The result channel: the second serial port, or a virtual one where the machine has one port.
+#[cfg(target_arch = "x86_64")]
 const RESULTS: &str = "/dev/ttyS1";
+#[cfg(target_arch = "aarch64")]
+const RESULTS: &str = "/dev/vport0p1";
 /// The directory in which the job's program starts.
 pub const DIRECTORY: &str = "/root";
 /// Files for the job's output until it has ended.
@@ -196,8 +199,12 @@ fn send(mut channel: &File, frame: &Frame) -> std::io::Result<()> {
     channel.write_all(&frame.encode())
 }
 
-/// Makes the terminal raw: bytes must arrive unchanged. The speed does not matter, because QEMU does not model it.
+/// Makes a terminal raw: bytes must arrive unchanged. The speed does not matter, because QEMU does not model it. A virtual
+/// port is no terminal.
 fn make_raw(tty: File) -> std::io::Result<File> {
+    if !tty.is_terminal() {
+        return Ok(tty);
+    }
     // SAFETY: an all-zero termios is a valid value, and tcgetattr overwrites it; all calls get live pointers.
     let done = unsafe {
         let mut attributes: libc::termios = std::mem::zeroed();

@@ -36,7 +36,7 @@ pub(crate) fn package(
     let file = File::create(&log).context("create", &log)?;
     let mut succeeded = true;
     for kind in kinds {
-        let mut make = make(dir)?;
+        let mut make = make(layout.arch(), dir)?;
         make.arg(compiler(layout)).arg("bindeb-pkg").env("MACROTICK_WARNINGS", "1");
         make.arg(format!("DPKG_FLAGS=--rules-target=binary-{kind} --no-check-builddeps"));
         make.arg("KDEB_SOURCENAME=linux-macrotick");

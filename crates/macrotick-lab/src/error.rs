@@ -79,6 +79,16 @@ pub enum LabError {
         /// The places.
         places: String,
     },
+    /// A configuration is that of another architecture.
+    #[error("{base} is a configuration for {other}, not for {wanted}")]
+    ConfigOf {
+        /// The configuration.
+        base: String,
+        /// Its architecture.
+        other: &'static str,
+        /// The architecture of the kernel.
+        wanted: &'static str,
+    },
     /// A file is no configuration of a kernel.
     #[error("{path} is no kernel configuration: no line begins with CONFIG_", path = path.display())]
     NotAConfig {

@@ -1,7 +1,7 @@
 //! The guest's file system: one initramfs with busybox, the agent, rt-tests and iproute2. ([`crate::engines`] is the
 //! other image.)
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,14 +11,15 @@ use crate::command;
 use crate::cpio::Archive;
 use crate::error::{Context, LabError};
 use crate::layout::Layout;
-use crate::libraries;
+use crate::progress::Progress;
+use crate::suppliers::Supplier;
 
 /// The first program: it mounts file systems, sets up the loopback interface, and starts the agent.
 const INIT: &str = include_str!("init.sh");
 /// The path of the agent's binary in the guest.
 const AGENT: &str = "bin/macrotick";
 const BUSYBOX: &str = "bin/busybox";
-/// Programs of the host: path in the guest, Debian package. The image also gets their shared libraries.
+/// Programs: path in the guest, Debian package. The image also gets their shared libraries.
 const PROGRAMS: [(&str, &str); 18] = [
     ("usr/bin/cyclictest", "rt-tests"),
     ("usr/bin/cyclicdeadline", "rt-tests"),
@@ -61,10 +62,10 @@ pub struct Image {
 }
 
 /// Builds the image around the agent's binary, unless it is up to date.
-pub fn build(layout: &Layout, agent: &Path) -> Result<Image, LabError> {
+pub fn build(layout: &Layout, agent: &Path, progress: &mut dyn Progress) -> Result<Image, LabError> {
     let dir = layout.lab();
     let _lock = Lock::take(&dir.join("image.lock"))?;
-    let inputs = inputs(agent)?;
+    let inputs = inputs(layout, agent, progress)?;
     let mut key = Key::new().with(INIT).with("stripped");
     for (target, source) in &inputs {
         key = key.with(target).with_file(source)?;
@@ -74,7 +75,7 @@ pub fn build(layout: &Layout, agent: &Path) -> Result<Image, LabError> {
     if !path.exists() {
         remove_older(&dir)?;
         let unfinished = dir.join("image.new");
-        fs::write(&unfinished, archive(&inputs, &dir)?.to_bytes()).context("write", &unfinished)?;
+        fs::write(&unfinished, archive(layout, &inputs)?.to_bytes()).context("write", &unfinished)?;
         fs::rename(&unfinished, &path).context("rename", &unfinished)?;
     }
     Ok(Image { path, key })
@@ -85,20 +86,24 @@ fn remove_older(dir: &Path) -> Result<(), LabError> {
     crate::cache::keep_newest(dir, "image-", 3)
 }
 
-/// Returns every file of the image that comes from the host: path in the guest and on the host.
-fn inputs(agent: &Path) -> Result<Vec<(String, PathBuf)>, LabError> {
-    let mut inputs =
-        vec![(AGENT.to_owned(), agent.to_owned()), (BUSYBOX.to_owned(), command::find("busybox", "busybox-static")?)];
-    let mut libraries = BTreeSet::new();
+/// Returns every file of the image that comes from the host or from packages: path in the guest and on the host.
+fn inputs(layout: &Layout, agent: &Path, progress: &mut dyn Progress) -> Result<Vec<(String, PathBuf)>, LabError> {
+    let mut packages: Vec<&str> = PROGRAMS.iter().map(|(_, package)| *package).chain(["busybox-static"]).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let supplier = Supplier::new(layout, &packages, progress)?;
+    let mut inputs = vec![
+        (AGENT.to_owned(), agent.to_owned()),
+        (BUSYBOX.to_owned(), supplier.program("busybox", "busybox-static")?),
+    ];
+    let mut libraries = BTreeMap::new();
     for (target, package) in PROGRAMS {
         let name = target.rsplit('/').next().expect("a path has a last part");
-        let source = command::find(name, package)?;
-        libraries.extend(libraries::of(&source)?);
+        let source = supplier.program(name, package)?;
+        libraries.extend(supplier.libraries(&source)?);
         inputs.push((target.to_owned(), source));
     }
-    for library in libraries {
-        inputs.push((library.trim_start_matches('/').to_owned(), PathBuf::from(library)));
-    }
+    inputs.extend(libraries);
     Ok(inputs)
 }
 
@@ -127,21 +132,23 @@ pub(crate) fn applets() -> Result<Vec<String>, LabError> {
 
 /// Returns the agent without its debugging information. This information is most of the file, and each boot would
 /// unpack it. It also differs with the build directory, so guests of two checkouts would not be alike.
-pub(crate) fn stripped(agent: &Path, dir: &Path) -> Result<Vec<u8>, LabError> {
-    let smaller = dir.join("agent.new");
-    let mut strip = Command::new(command::find("strip", "binutils")?);
+pub(crate) fn stripped(agent: &Path, layout: &Layout) -> Result<Vec<u8>, LabError> {
+    let smaller = layout.lab().join("agent.new");
+    let (strip, package) = layout.arch().tool("strip");
+    let mut strip = Command::new(command::find(&strip, package)?);
     command::output(strip.arg("--strip-debug").arg("-o").args([&smaller, agent]))?;
     let bytes = fs::read(&smaller).context("read", &smaller)?;
     fs::remove_file(&smaller).context("remove", &smaller)?;
     Ok(bytes)
 }
 
-fn archive(inputs: &[(String, PathBuf)], dir: &Path) -> Result<Archive, LabError> {
+fn archive(layout: &Layout, inputs: &[(String, PathBuf)]) -> Result<Archive, LabError> {
     let mut archive = Archive::new();
     archive.file("init", 0o755, INIT.as_bytes().to_vec());
     DIRECTORIES.iter().for_each(|directory| archive.directory(directory));
     for (target, source) in inputs {
-        let bytes = if target == AGENT { stripped(source, dir)? } else { fs::read(source).context("read", source)? };
+        let bytes =
+            if target == AGENT { stripped(source, layout)? } else { fs::read(source).context("read", source)? };
         archive.file(target, 0o755, bytes);
     }
     applets()?.iter().for_each(|applet| archive.symlink(applet, "/bin/busybox"));

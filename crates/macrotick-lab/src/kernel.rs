@@ -1,7 +1,7 @@
 //! Builds kernels: one source, several flavours. A build is skipped if its inputs have not changed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::cache::{self, Key, Lock};
@@ -204,10 +204,10 @@ impl Kernel {
 
 /// Builds a kernel, unless it is up to date.
 ///
-/// After the build, the directory `build/<flavour>/` has `bzImage`, `System.map`, `config`, `build.log`, and `linux/`.
+/// After the build, the directory `build/<flavour>/` has the image, `System.map`, `config`, `build.log`, and `linux/`.
 /// This is the build's tree: hard links to the unpacked source, with the files of overlay and hooks in place.
 pub fn build(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Result<Kernel, LabError> {
-    let dir = layout.flavor(flavor);
+    let (arch, dir) = (layout.arch(), layout.flavor(flavor));
     let _lock = Lock::take(&dir.join("lock"))?;
     let key = key(layout, flavor)?;
     let fresh = cache::is_fresh(&dir.join("stamp"), &key);
@@ -220,20 +220,17 @@ pub fn build(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Re
             command::find("pahole", "dwarves")?;
         }
         let (name, typical_lines) = (flavor.name(), TYPICAL_LINES);
-        let build = Build { name, dir: &dir, targets: &["bzImage"], typical_lines, is_strict: true };
+        let build = Build { name, dir: &dir, targets: &[arch.image()], typical_lines, is_strict: true };
         build.compile(layout, &source.release, progress)?;
-        for (from, to) in [
-            ("linux/arch/x86/boot/bzImage", "bzImage"),
-            ("linux/System.map", "System.map"),
-            ("linux/.config", "config"),
-        ] {
-            fs::copy(dir.join(from), dir.join(to)).context("copy", &dir.join(from))?;
+        for (from, to) in [(arch.image_in_tree(), arch.image()), ("System.map", "System.map"), (".config", "config")] {
+            let from = dir.join("linux").join(from);
+            fs::copy(&from, dir.join(to)).context("copy", &from)?;
         }
         let release = format!("{}{}", source.release, flavor.local_version());
         fs::write(dir.join("release"), release).context("write", &dir.join("release"))?;
         cache::stamp(&dir.join("stamp"), &key)?;
     }
-    describe(&dir, flavor, !fresh)
+    describe(layout, flavor, !fresh)
 }
 
 /// Builds a kernel and its Debian package, and returns the package. Only that of the image.
@@ -247,12 +244,13 @@ pub fn package(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> 
     Ok(packages.into_iter().next().expect("one of each kind"))
 }
 
-fn describe(dir: &Path, flavor: Flavor, built: bool) -> Result<Kernel, LabError> {
+fn describe(layout: &Layout, flavor: Flavor, built: bool) -> Result<Kernel, LabError> {
+    let dir = layout.flavor(flavor);
     let release = dir.join("release");
     Ok(Kernel {
         flavor,
         release: fs::read_to_string(&release).context("read", &release)?,
-        image: dir.join("bzImage"),
+        image: dir.join(layout.arch().image()),
         vmlinux: dir.join("linux/vmlinux"),
         system_map: dir.join("System.map"),
         config: dir.join("config"),
@@ -265,7 +263,8 @@ const NOT_COMPILED: [&str; 2] = ["Documentation", "tools"];
 
 /// Returns a hash of all inputs of the kernel.
 fn key(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
-    let compiler = command::output(Command::new(command::find("gcc", "gcc")?).arg("--version"))?;
+    let (gcc, package) = layout.arch().tool("gcc");
+    let compiler = command::output(Command::new(command::find(&gcc, package)?).arg("--version"))?;
     let mut key = Key::new().with(RECIPE).with(source::key()?).with(compiler).with(request(layout, flavor)?);
     if flavor.is_patched() {
         let kernel = layout.kernel();
@@ -280,7 +279,7 @@ fn key(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
 /// Returns the requested configuration.
 pub(crate) fn request(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
     let mut fragments = vec![format!("CONFIG_LOCALVERSION=\"{}\"\n", flavor.local_version())];
-    for name in flavor.fragments() {
+    for name in [layout.arch().name()].iter().chain(flavor.fragments()) {
         let path = layout.kernel().join("config").join(format!("{name}.config"));
         fragments.push(fs::read_to_string(&path).context("read", &path)?);
     }
@@ -293,7 +292,9 @@ fn configure(layout: &Layout, flavor: Flavor) -> Result<(), LabError> {
     let wanted = request(layout, flavor)?;
     let path = dir.join("request.config");
     fs::write(&path, &wanted).context("write", &path)?;
-    command::output(make(&dir)?.arg("-s").arg(format!("KCONFIG_ALLCONFIG={}", path.display())).arg("allnoconfig"))?;
+    command::output(
+        make(layout.arch(), &dir)?.arg("-s").arg(format!("KCONFIG_ALLCONFIG={}", path.display())).arg("allnoconfig"),
+    )?;
     let config = dir.join("linux/.config");
     let missing = config::missing(&wanted, &fs::read_to_string(&config).context("read", &config)?);
     match missing.is_empty() {

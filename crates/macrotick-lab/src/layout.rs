@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::arch::Arch;
 use crate::error::LabError;
 use crate::Flavor;
 
@@ -9,6 +10,7 @@ use crate::Flavor;
 #[derive(Clone, Debug)]
 pub struct Layout {
     root: PathBuf,
+    arch: Arch,
 }
 
 impl Layout {
@@ -20,8 +22,18 @@ impl Layout {
             .ancestors()
             .chain(built_from.ancestors())
             .find(|dir| dir.join("kernel/apply").is_file())
-            .map(|root| Layout { root: root.to_owned() })
+            .map(|root| Layout { root: root.to_owned(), arch: Arch::default() })
             .ok_or(LabError::NoCheckout { start: start.clone() })
+    }
+
+    /// Returns the places for another architecture. Kernels and images have other places, the source has the same.
+    pub fn on(&self, arch: Arch) -> Layout {
+        Layout { root: self.root.clone(), arch }
+    }
+
+    /// Returns the architecture of kernels and images.
+    pub fn arch(&self) -> Arch {
+        self.arch
     }
 
     /// Returns the checkout's root.
@@ -46,11 +58,23 @@ impl Layout {
 
     /// Returns the directory of one kernel's artifacts.
     pub fn flavor(&self, flavor: Flavor) -> PathBuf {
-        self.build().join(flavor.directory())
+        self.of_arch().join(flavor.directory())
+    }
+
+    /// Returns the directory of the artifacts of the kernel for a machine.
+    pub fn machine_kernel(&self) -> PathBuf {
+        self.of_arch().join("kernel-machine")
     }
 
     /// Returns the directory of images and of the files of runs.
     pub fn lab(&self) -> PathBuf {
-        self.build().join("lab")
+        self.of_arch().join("lab")
+    }
+
+    fn of_arch(&self) -> PathBuf {
+        match self.arch {
+            Arch::X86_64 => self.build(),
+            Arch::Arm64 => self.build().join(self.arch.name()),
+        }
     }
 }

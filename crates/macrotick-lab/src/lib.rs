@@ -22,6 +22,7 @@
 //! ```
 
 pub mod agent;
+mod arch;
 pub mod cache;
 pub mod command;
 mod config;
@@ -53,11 +54,13 @@ mod run;
 pub mod series;
 mod snapshot;
 pub mod source;
+mod suppliers;
 mod symbols;
 mod tree;
 mod turns;
 pub mod wire;
 
+pub use arch::Arch;
 pub use console::{Complaint, Finding};
 pub use engines::debian_root;
 pub use error::{Death, LabError};

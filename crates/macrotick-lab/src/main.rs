@@ -5,35 +5,43 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use macrotick_lab::progress::Terminal;
-use macrotick_lab::{Flavor, GuestJob, GuestStatus, ImageKind, Lab, LabError, Layout};
+use macrotick_lab::{Arch, Flavor, GuestJob, GuestStatus, ImageKind, Lab, LabError, Layout};
 
 const USAGE: &str = "\
 usage: macrotick-lab source
-       macrotick-lab kernel FLAVOR
+       macrotick-lab [--arch ARCHITECTURE] kernel FLAVOR
        macrotick-lab package FLAVOR
        macrotick-lab series [TREE]
        macrotick-lab image engines
-       macrotick-lab run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
+       macrotick-lab [--arch ARCHITECTURE] run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
+architectures: x86-64 (the default), arm64
 trees of a series: series-off, series-on, series-windows, series-timers
 flavours:";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result = match words.as_slice() {
+    let (arch, words) = match words.as_slice() {
+        ["--arch", name, words @ ..] => (Arch::from_name(name), words),
+        words => (Some(Arch::default()), words),
+    };
+    let Some(arch) = arch else { return usage().unwrap_or(ExitCode::FAILURE) };
+    let result = match words {
         ["guest"] => macrotick_lab::agent::main(),
         ["live", line] => {
             macrotick_lab::agent::live(line);
             Ok(ExitCode::SUCCESS)
         }
         ["source"] => unpack(),
-        ["kernel", name] => flavor(name).map_or_else(usage, build),
+        ["kernel", name] => flavor(name).map_or_else(usage, |flavor| build(arch, flavor)),
         ["package", name] => flavor(name).map_or_else(usage, package),
         ["series"] => series(None),
         ["series", tree] if macrotick_lab::series::is_tree(tree) => series(Some(tree)),
         ["image", "engines"] => image(),
-        ["run", name, "--dry-run", program @ ..] => flavor(name).map_or_else(usage, |flavor| show(flavor, program)),
-        ["run", name, program @ ..] => flavor(name).map_or_else(usage, |flavor| run(flavor, program)),
+        ["run", name, "--dry-run", program @ ..] => {
+            flavor(name).map_or_else(usage, |flavor| show(arch, flavor, program))
+        }
+        ["run", name, program @ ..] => flavor(name).map_or_else(usage, |flavor| run(arch, flavor, program)),
         _ => usage(),
     };
     result.unwrap_or_else(|error| {
@@ -61,8 +69,8 @@ fn unpack() -> Result<ExitCode, LabError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn build(flavor: Flavor) -> Result<ExitCode, LabError> {
-    let kernel = Lab::new()?.build_kernel(flavor, &mut Terminal::new())?;
+fn build(arch: Arch, flavor: Flavor) -> Result<ExitCode, LabError> {
+    let kernel = Lab::new()?.on(arch).build_kernel(flavor, &mut Terminal::new())?;
     let state = if kernel.built { "built" } else { "up to date" };
     eprintln!("Linux {} is {state}: {}", kernel.release, kernel.image.display());
     Ok(ExitCode::SUCCESS)
@@ -87,15 +95,15 @@ fn image() -> Result<ExitCode, LabError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(flavor: Flavor, program: &[&str]) -> Result<ExitCode, LabError> {
+fn show(arch: Arch, flavor: Flavor, program: &[&str]) -> Result<ExitCode, LabError> {
     let job = GuestJob::new(flavor, program.iter().copied());
-    println!("{}", Lab::new()?.dry_run(&job, &mut Terminal::new())?);
+    println!("{}", Lab::new()?.on(arch).dry_run(&job, &mut Terminal::new())?);
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(flavor: Flavor, program: &[&str]) -> Result<ExitCode, LabError> {
+fn run(arch: Arch, flavor: Flavor, program: &[&str]) -> Result<ExitCode, LabError> {
     let job = GuestJob::new(flavor, program.iter().copied());
-    let outcome = Lab::new()?.run(&job, &mut Terminal::new(), &mut |line| eprintln!("{line}"))?;
+    let outcome = Lab::new()?.on(arch).run(&job, &mut Terminal::new(), &mut |line| eprintln!("{line}"))?;
     // If the reader has gone, the run has not failed.
     let _ = std::io::stdout().write_all(&outcome.stdout);
     let _ = std::io::stderr().write_all(&outcome.stderr);

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use macrotick_model::Duration;
 
+use crate::arch::Arch;
 use crate::command;
 use crate::error::{Context, LabError};
 use crate::fwcfg;
@@ -15,25 +16,16 @@ use crate::image::ImageKind;
 use crate::nics::Nics;
 use crate::turns;
 
-/// The kernel's command line. Without any one of these words, runs differ (`docs/explanation/lab.md` has the reasons).
-const KERNEL_ARGS: [&str; 12] = [
-    "console=ttyS0",
-    "panic=-1",
-    "loglevel=5",
-    "noirqdebug",
-    "nokaslr",
-    "random.trust_cpu=off",
-    "random.trust_bootloader=off",
-    "tsc=reliable",
-    "tsc_early_khz=1000000",
-    "lpj=1000000",
-    "no_timer_check",
-    "rdinit=/init",
-];
+/// Words of the kernel's command line, between those of the architecture. Without any one of them, runs differ
+/// (`docs/explanation/lab.md` has the reasons).
+const KERNEL_ARGS: [&str; 6] =
+    ["panic=-1", "loglevel=5", "noirqdebug", "nokaslr", "random.trust_cpu=off", "random.trust_bootloader=off"];
 
 /// A virtual machine without a job.
 #[derive(Clone, Debug)]
 pub struct Machine {
+    /// The architecture.
+    pub arch: Arch,
     /// The kernel's image.
     pub kernel: PathBuf,
     /// Its image.
@@ -74,13 +66,13 @@ impl Machine {
 
     /// Returns the QEMU command. Console and results go to files in `dir`; the agent gets `job`.
     pub fn command(&self, dir: &Path, job: &Path, start: Start<'_>) -> Result<Command, LabError> {
-        let mut qemu = Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?);
+        let (program, package) = self.arch.qemu();
+        let mut qemu = Command::new(command::find(program, package)?);
         qemu.args(self.hardware());
         qemu.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initrd).arg("-append").arg(self.append());
         qemu.arg("-fw_cfg").arg(format!("name={},file={}", fwcfg::JOB, job.display()));
-        for file in ["console", "results"] {
-            qemu.arg("-serial").arg(format!("file:{}", dir.join(file).display()));
-        }
+        let [console, results] = ["console", "results"].map(|file| dir.join(file).display().to_string());
+        qemu.args(self.arch.channels(&console, &results));
         match start {
             Start::Boot => qemu.args(["-monitor", "none"]),
             // It waits for the order to run: an event before the connection would be lost.
@@ -104,11 +96,11 @@ impl Machine {
         let icount = format!("shift={},sleep=off", self.shift);
         let memory = self.memory_mib.to_string();
         [
-            ["-machine", "pc"],
+            ["-machine", self.arch.machine()],
             ["-accel", "tcg"],
             ["-icount", &icount],
             ["-rtc", "base=2026-01-01T00:00:00,clock=vm"],
-            ["-cpu", "max,-rdrand,-rdseed"],
+            ["-cpu", self.arch.cpu()],
             ["-smp", &smp],
             ["-m", &memory],
         ]
@@ -121,8 +113,10 @@ impl Machine {
     }
 
     fn append(&self) -> String {
-        let fixed = KERNEL_ARGS.iter().map(|word| (*word).to_owned());
-        fixed.chain(self.kernel_args.iter().cloned()).collect::<Vec<_>>().join(" ")
+        let (console, last) = ([self.arch.console()], ["rdinit=/init"]);
+        let fixed = [&console[..], &KERNEL_ARGS, self.arch.clock(), &last].concat();
+        let further = self.kernel_args.iter().map(String::as_str);
+        fixed.into_iter().chain(further).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -153,7 +147,7 @@ impl Process {
                 Ok(())
             });
         }
-        let child = command.spawn().context("start", Path::new("qemu-system-x86_64"))?;
+        let child = command.spawn().context("start", Path::new("QEMU"))?;
         Ok(Process { child, started: Instant::now(), limit })
     }
 
@@ -169,7 +163,7 @@ impl Process {
 
     /// Returns its exit status if it has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, LabError> {
-        self.child.try_wait().context("wait for", Path::new("qemu-system-x86_64"))
+        self.child.try_wait().context("wait for", Path::new("QEMU"))
     }
 }
 
@@ -188,6 +182,7 @@ mod tests {
     #[test]
     fn the_command_line_is_the_recipe() {
         let machine = Machine {
+            arch: Arch::X86_64,
             kernel: "bzImage".into(),
             kind: ImageKind::Small,
             initrd: "image.cpio".into(),

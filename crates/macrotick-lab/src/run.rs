@@ -1,11 +1,13 @@
 //! The lab as one object: kernels, image, saved machines, runs.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::arch::Arch;
 use crate::cache;
 use crate::command;
 use crate::engines;
@@ -56,6 +58,14 @@ impl Lab {
         self
     }
 
+    /// Returns the lab of another architecture. Its agent is the same program for that architecture, as cargo builds it
+    /// beside the one for this host.
+    pub fn on(&self, arch: Arch) -> Lab {
+        let [own, other] = [self.layout.arch(), arch].map(|arch| OsStr::new(arch.rust_target()));
+        let agent = self.agent.iter().map(|part| if part == own { other } else { part }).collect();
+        Lab { layout: self.layout.on(arch), agent, resume: self.resume && arch.resumes() }
+    }
+
     /// Builds a kernel, unless it is up to date.
     pub fn build_kernel(&self, flavor: Flavor, progress: &mut dyn Progress) -> Result<Kernel, LabError> {
         kernel::build(&self.layout, flavor, progress)
@@ -64,7 +74,7 @@ impl Lab {
     /// Builds an image, unless it is up to date.
     pub fn build_image(&self, kind: ImageKind, progress: &mut dyn Progress) -> Result<Image, LabError> {
         match kind {
-            ImageKind::Small => image::build(&self.layout, &self.agent),
+            ImageKind::Small => image::build(&self.layout, &self.agent, progress),
             ImageKind::Engines => engines::build(&self.layout, &self.agent, progress),
         }
     }
@@ -142,8 +152,8 @@ impl Lab {
         let initrd = self.build_image(job.image, progress)?.path;
         let kernel_args = job.all_kernel_args();
         let turns = turns::build(&self.layout)?;
-        let (kind, nics) = (job.image, job.nics);
-        Ok(Machine { kernel, kind, initrd, cpus, shift, memory_mib, nics, kernel_args, turns })
+        let (arch, kind, nics) = (self.layout.arch(), job.image, job.nics);
+        Ok(Machine { arch, kernel, kind, initrd, cpus, shift, memory_mib, nics, kernel_args, turns })
     }
 
     /// Returns the guest for a job, booted as far as possible without the job.

@@ -165,7 +165,7 @@ impl Tree<'_> {
         let wanted = config::join(&[kernel::request(self.layout, Flavor::Patched)?, off.concat()]);
         let path = self.dir().join("request.config");
         fs::write(&path, &wanted).context("write", &path)?;
-        let mut make = tree::make(&self.dir())?;
+        let mut make = tree::make(self.layout.arch(), &self.dir())?;
         command::output(make.arg("-s").arg(format!("KCONFIG_ALLCONFIG={}", path.display())).arg("allnoconfig"))?;
         let config = self.dir().join("linux/.config");
         let missing = config::missing(&wanted, &fs::read_to_string(&config).context("read", &config)?);
@@ -177,14 +177,14 @@ impl Tree<'_> {
 
     fn make(&self, patch: &Path, targets: &[String]) -> Result<(), LabError> {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut make = tree::make(&self.dir())?;
+        let mut make = tree::make(self.layout.arch(), &self.dir())?;
         make.arg(format!("-j{jobs}")).arg(tree::compiler(self.layout)).args(targets);
         self.run(patch, &mut make)
     }
 
     fn make_selftests(&self, patch: &Path) -> Result<(), LabError> {
-        self.run(patch, tree::make(&self.dir())?.arg("-s").arg("headers"))?;
-        let mut make = tree::make(&self.dir())?;
+        self.run(patch, tree::make(self.layout.arch(), &self.dir())?.arg("-s").arg("headers"))?;
+        let mut make = tree::make(self.layout.arch(), &self.dir())?;
         self.run(
             patch,
             make.args(["-s", "-C", "tools/testing/selftests", "TARGETS=sched_macrotick", "USERCFLAGS=-Werror"]),

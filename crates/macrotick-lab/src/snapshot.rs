@@ -44,8 +44,8 @@ pub struct Snapshot {
 
 /// Boots and saves a machine, unless it is saved already.
 pub fn take(layout: &Layout, machine: &Machine, progress: &mut dyn Progress) -> Result<Snapshot, LabError> {
-    let version =
-        command::output(Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?).arg("--version"))?;
+    let (program, package) = machine.arch.qemu();
+    let version = command::output(Command::new(command::find(program, package)?).arg("--version"))?;
     let key =
         Key::new().with(version).with(machine.description()).with_file(&machine.kernel)?.with_file(&machine.initrd)?;
     let (prefix, kept) = kept(machine.kind);

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::arch::Arch;
 use crate::cache;
 use crate::command;
 use crate::error::{Context, LabError};
@@ -67,13 +68,13 @@ fn sync(stage: &Path, source: &Path, tree: &Path, changed: &Path) -> Result<(), 
 
 /// Returns `make` in the tree of a directory. Trees have the same depth, and hashed paths are relative to the tree, so the
 /// flavours share the compiler cache.
-pub(crate) fn make(dir: &Path) -> Result<Command, LabError> {
+pub(crate) fn make(arch: Arch, dir: &Path) -> Result<Command, LabError> {
     let tree = dir.join("linux");
     let mut make = Command::new(command::find("make", "make")?);
     // Flags of an outer `make`, such as a dry run or its job server, must not apply to this one.
     make.current_dir(&tree).env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env_remove("MFLAGS");
     make.env("CCACHE_BASEDIR", &tree).env("CCACHE_NOHASHDIR", "1").env("CCACHE_DEPEND", "1").env("LC_ALL", "C");
-    make.args(REPRODUCIBLE).arg("LOCALVERSION=");
+    make.args(REPRODUCIBLE).arg("LOCALVERSION=").args(arch.make());
     Ok(make)
 }
 
@@ -105,7 +106,7 @@ impl Build<'_> {
         let mut log = File::create(&log_path).context("create", &log_path)?;
         let errors = log.try_clone().context("open", &log_path)?;
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut command = make(self.dir)?;
+        let mut command = make(layout.arch(), self.dir)?;
         command.arg(format!("-j{jobs}")).arg(compiler(layout)).args(self.targets).stdin(Stdio::null());
         if !self.is_strict {
             command.env("MACROTICK_WARNINGS", "1");

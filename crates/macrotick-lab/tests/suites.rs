@@ -40,6 +40,7 @@ fn suites() -> BTreeMap<String, Suite> {
 fn slow_tests() -> Vec<(&'static str, String)> {
     let programs = [
         ("macrotick-kernel-tests/suite", "tests/kernel/tests/suite.rs"),
+        ("macrotick-kernel-tests/golden", "tests/kernel/tests/golden.rs"),
         ("macrotick-kernel-tests/machines", "tests/kernel/tests/machines.rs"),
         ("macrotick-kernel-tests/timers", "tests/kernel/tests/timers/main.rs"),
         ("macrotick-net-tests/lab", "tests/net/tests/lab.rs"),

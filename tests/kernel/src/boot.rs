@@ -1,7 +1,7 @@
 //! Starts the guests that several tests use. Guests with the same parameters start only once.
 
 use macrotick_lab::progress::Terminal;
-use macrotick_lab::{Flavor, GuestJob, GuestOutcome, Lab, Layout};
+use macrotick_lab::{Arch, Flavor, GuestJob, GuestOutcome, Lab, Layout};
 use macrotick_model::Duration;
 
 /// Describes a job for a guest on one of the kernels.
@@ -27,10 +27,15 @@ pub fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<
     job
 }
 
-/// Runs a job with this agent in the image. Panics if there is no outcome, and names the last progress line of the job.
+/// Runs a job with this agent in the image, on the architecture of the host. Panics if there is no outcome, and names the last progress line of the job.
 pub fn run(agent: &str, job: &GuestJob) -> GuestOutcome {
+    run_on(Arch::X86_64, agent, job)
+}
+
+/// The same on any architecture.
+pub fn run_on(arch: Arch, agent: &str, job: &GuestJob) -> GuestOutcome {
     let layout = Layout::find().expect("a checkout");
-    let lab = Lab::with_agent(layout, agent);
+    let lab = Lab::with_agent(layout, agent).on(arch);
     let mut last = String::new();
     let outcome = lab.run(job, &mut Terminal::new(), &mut |line| line.clone_into(&mut last));
     outcome.unwrap_or_else(|error| panic!("in {last}: {error}"))

@@ -10,6 +10,7 @@
 pub mod board;
 pub mod boot;
 pub mod check;
+pub mod console;
 pub mod group;
 pub mod host;
 pub mod machine;

@@ -145,11 +145,22 @@ pub fn sleep(ns: u64) {
     sleep_until(now_ns() + ns);
 }
 
-/// Uses a moment. With several CPUs, QEMU ends a CPU's turn at a `pause`, which the other CPUs need. With one CPU, a
-/// `pause` only costs wall time.
+/// Executes the instruction at which QEMU ends a CPU's turn: the other CPUs need it.
+pub fn relax() {
+    // For arm64, the standard library has a barrier instead, which does not end a turn.
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a hint that changes nothing.
+    unsafe {
+        std::arch::asm!("yield", options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "aarch64"))]
+    std::hint::spin_loop();
+}
+
+/// Uses a moment. With one CPU, [`relax`] would only cost wall time.
 fn busy() {
     if are_several_cpus() {
-        std::hint::spin_loop();
+        relax();
     } else {
         std::hint::black_box(());
     }

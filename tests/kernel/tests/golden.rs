@@ -10,7 +10,7 @@ use std::process::Command;
 
 use macrotick_kernel_tests::boot;
 use macrotick_lab::progress::Terminal;
-use macrotick_lab::{command, source, Flavor, Layout};
+use macrotick_lab::{command, source, Arch, Flavor, Layout};
 
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
 const SELFTESTS: &str = "tools/testing/selftests";
@@ -48,13 +48,14 @@ fn schedules(layout: &Layout) -> Vec<Schedule> {
     paths.into_iter().map(read).collect()
 }
 
-/// Compiles the program like make in `tools/testing/selftests`, with the contract's header and the host's libc.
-fn compile(layout: &Layout, dir: &Path) -> PathBuf {
+/// Compiles the program like make in `tools/testing/selftests`, with the contract's header and the libc of the compiler.
+fn compile(arch: Arch, layout: &Layout, dir: &Path) -> PathBuf {
     let stock = source::unpack(layout, &mut Terminal::new()).expect("the kernel's source").tree.join(SELFTESTS);
     let copies = dir.join("sched_macrotick");
     std::fs::create_dir_all(&copies).expect("a directory");
     std::fs::copy(stock.join("kselftest.h"), dir.join("kselftest.h")).expect("kselftest.h");
-    let mut gcc = Command::new(command::find("gcc", "gcc").expect("`make setup`"));
+    let (gcc, package) = arch.tool("gcc");
+    let mut gcc = Command::new(command::find(&gcc, package).expect("`make setup`"));
     gcc.args(["-O2", "-Wall", "-Werror", "-static", "-isystem"]).arg(layout.kernel().join("overlay/include/uapi"));
     for name in ["golden_schedules.c", "schedule.c", "schedule.h"] {
         std::fs::copy(directory(layout).join(name), copies.join(name)).expect("a source");
@@ -92,9 +93,9 @@ fn verdicts(tap: &str) -> Option<BTreeMap<&str, Verdict>> {
 }
 
 /// Plays all schedules that need this many CPUs, and compares or blesses them.
-fn play(cpus: u32) {
+fn play(arch: Arch, cpus: u32) {
     let layout = Layout::find().expect("a checkout");
-    let program = compile(&layout, &layout.build().join(format!("selftest-{cpus}")));
+    let program = compile(arch, &layout, &layout.on(arch).lab().join(format!("selftest-{cpus}")));
     let mut schedules = schedules(&layout);
     schedules.retain(|schedule| schedule.cpus() == cpus);
     assert!(!schedules.is_empty(), "no golden schedules for {cpus} CPUs");
@@ -108,7 +109,7 @@ fn play(cpus: u32) {
     job.env.extend(seed.map(|seed| (SEED.into(), seed)));
     job.files = schedules.iter().map(|schedule| (schedule.target(), schedule.text.clone().into_bytes())).collect();
     job.files.push((format!("/{PROGRAM}"), std::fs::read(program).expect("a program")));
-    let outcome = boot::run(GUEST, &job);
+    let outcome = boot::run_on(arch, GUEST, &job);
     let tap = outcome.stdout_text();
     let verdicts = verdicts(&tap).unwrap_or_else(|| panic!("{tap}"));
     let is_blessed = |schedule: &Schedule| match verdicts.get(schedule.target().as_str()) {
@@ -132,13 +133,20 @@ fn hash(of: &impl Hash) -> u64 {
 #[test]
 #[ignore = "needs the lab"]
 fn golden_schedules_on_one_cpu() {
-    play(1);
+    play(Arch::X86_64, 1);
 }
 
 #[test]
 #[ignore = "needs the lab"]
 fn golden_schedules_on_two_cpus() {
-    play(2);
+    play(Arch::X86_64, 2);
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_arm64_golden_schedules() {
+    play(Arch::Arm64, 1);
+    play(Arch::Arm64, 2);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use macrotick_kernel_tests::boot;
 use macrotick_kernel_tests::scenarios::{self, Scenario, CALLS_OF};
-use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus};
+use macrotick_lab::{Arch, Flavor, GuestJob, GuestOutcome, GuestStatus};
 use macrotick_model::Duration;
 
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
@@ -53,6 +53,7 @@ enum Chosen {
 /// The kernel, the CPUs and the scenarios of a suite.
 #[derive(Clone, Copy)]
 struct Suite {
+    arch: Arch,
     flavor: Flavor,
     cpus: u32,
     long: bool,
@@ -194,7 +195,7 @@ impl Suite {
     }
 
     fn play_job(&self, names: &[&str], job: &GuestJob) -> Result<(Vec<String>, String), String> {
-        let outcome = boot::run(GUEST, job);
+        let outcome = boot::run_on(self.arch, GUEST, job);
         println!("{} scenarios, {:.1} s", names.len(), outcome.wall.as_secs_f64());
         let output = outcome.stdout_text();
         output.lines().filter(|line| line.starts_with("# the latest")).for_each(|line| println!("{line}"));
@@ -253,6 +254,7 @@ fn problems(names: &[&str], output: &str) -> Vec<String> {
 }
 
 const SHORT: Suite = Suite {
+    arch: Arch::X86_64,
     flavor: Flavor::Patched,
     cpus: 1,
     long: false,
@@ -272,6 +274,20 @@ fn scenarios_on_one_cpu() {
 #[ignore = "needs the lab"]
 fn scenarios_on_two_cpus() {
     Suite { cpus: 2, chosen: Chosen::Several, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
+}
+
+const ARM64: Suite = Suite { arch: Arch::Arm64, ..SHORT };
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_arm64_on_one_cpu() {
+    ARM64.run();
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_arm64_on_two_cpus() {
+    Suite { cpus: 2, verdicts: Verdicts::MayRepeat, ..ARM64 }.run();
 }
 
 #[test]

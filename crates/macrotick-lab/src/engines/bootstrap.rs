@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cache::{self, Key};
+use crate::cache::{self, Key, Lock};
 use crate::command;
 use crate::error::{Context, LabError};
 use crate::progress::Progress;
@@ -63,6 +63,41 @@ pub fn debian_root(directory: &Path, suite: &str, packages: &[&str]) -> Result<(
     let mut command = mmdebstrap("minbase", packages)?;
     command.arg("--mode=root").arg(suite).arg(directory).args(sources(&own_suite()?, suite)?);
     command::output(&mut command).map(drop)
+}
+
+/// Unpacks packages of another architecture, and all that they depend on, without installing them. Returns the directory
+/// below `dir`, and makes it if it does not exist.
+pub fn unpacked(
+    dir: &Path,
+    architecture: &str,
+    packages: &[&str],
+    progress: &mut dyn Progress,
+) -> Result<PathBuf, LabError> {
+    let own = own_suite()?;
+    let mut key = Key::new().with(&own).with(architecture);
+    for package in packages {
+        key = key.with(package);
+    }
+    let path = dir.join(format!("packages-{}", &key.finish()[..16]));
+    let _lock = Lock::take(&dir.join("packages.lock"))?;
+    if cache::touch(&path) {
+        return Ok(path);
+    }
+    let (tar, unfinished) = (dir.join("unfinished-packages.tar"), dir.join("unfinished-packages"));
+    progress.begin(&format!("unpack programs for {architecture}"));
+    cache::remove(&unfinished)?;
+    fs::create_dir_all(&unfinished).context("make", &unfinished)?;
+    let mut fetch = mmdebstrap("extract", packages)?;
+    fetch.arg(format!("--architectures={architecture}")).arg(&own).arg(&tar).args(sources(&own, &own)?);
+    command::output(&mut fetch)?;
+    let mut unpack = Command::new(command::find("tar", "tar")?);
+    // Devices need privileges.
+    unpack.args(["--extract", "--no-same-owner", "--exclude=./dev/*", "--file"]).arg(&tar);
+    command::output(unpack.arg("--directory").arg(&unfinished))?;
+    cache::remove(&tar)?;
+    fs::rename(&unfinished, &path).context("rename", &unfinished)?;
+    progress.end();
+    Ok(path)
 }
 
 /// Returns the bootstrap's command; mmdebstrap runs as root, or in a user namespace.

@@ -21,6 +21,7 @@ use crate::libraries;
 use crate::progress::Progress;
 
 pub use bootstrap::debian_root;
+pub(crate) use bootstrap::unpacked;
 
 /// The first program: it gives systemd a root from which container engines can pivot.
 const INIT: &str = include_str!("init.sh");
@@ -62,7 +63,7 @@ pub fn build(layout: &Layout, agent: &Path, progress: &mut dyn Progress) -> Resu
     let dir = layout.lab();
     let _lock = Lock::take(&dir.join("engines.lock"))?;
     let debian = bootstrap::debian(&dir, progress)?;
-    let ours = archive(agent, &dir)?.to_bytes();
+    let ours = archive(layout, agent)?.to_bytes();
     let key = Key::new().with_file(&debian)?.with(&ours).finish();
     let path = dir.join(format!("engines-{}.cpio", &key[..16]));
     if !cache::touch(&path) {
@@ -82,10 +83,10 @@ fn join(debian: &Path, ours: &[u8], path: &Path) -> io::Result<()> {
 }
 
 /// Returns the archive with our files.
-fn archive(agent: &Path, dir: &Path) -> Result<Archive, LabError> {
+fn archive(layout: &Layout, agent: &Path) -> Result<Archive, LabError> {
     let mut archive = Archive::new();
     archive.file("init", 0o755, INIT.as_bytes().to_vec());
-    archive.file(AGENT, 0o755, image::stripped(agent, dir)?);
+    archive.file(AGENT, 0o755, image::stripped(agent, layout)?);
     archive.file("etc/machine-id", 0o444, MACHINE_ID.as_bytes().to_vec());
     archive.file("etc/hostname", 0o644, b"lab\n".to_vec());
     archive.file("etc/systemd/system/lab.service", 0o644, SERVICE.as_bytes().to_vec());

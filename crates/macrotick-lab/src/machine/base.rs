@@ -1,11 +1,14 @@
 //! The configuration that a kernel for a machine starts from.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 
+use crate::arch::Arch;
+use crate::config;
 use crate::error::{Context, LabError};
 
 /// The origin of a configuration.
@@ -29,8 +32,19 @@ impl Base {
         }
     }
 
-    /// Returns the text; `None` for the default, which only the tree has.
-    pub(super) fn text(&self) -> Result<Option<String>, LabError> {
+    /// Returns the text; `None` for the default, which only the tree has. Refuses the configuration of another
+    /// architecture: none of its drivers would stay.
+    pub(super) fn text(&self, arch: Arch) -> Result<Option<String>, LabError> {
+        let text = self.any_text()?;
+        let other = Arch::ALL.into_iter().filter(|other| *other != arch);
+        match text.as_deref().and_then(|text| other.clone().find(|other| config::value(text, other.option()).is_some()))
+        {
+            Some(other) => Err(LabError::ConfigOf { base: self.to_string(), other: other.name(), wanted: arch.name() }),
+            None => Ok(text),
+        }
+    }
+
+    fn any_text(&self) -> Result<Option<String>, LabError> {
         match self {
             Base::Default => Ok(None),
             Base::File(path) => read(path).map(Some),
@@ -44,6 +58,16 @@ impl Base {
                     }),
                 }
             }
+        }
+    }
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Base::Running => f.write_str("the running kernel"),
+            Base::Default => f.write_str("defconfig"),
+            Base::File(path) => write!(f, "{}", path.display()),
         }
     }
 }
@@ -75,16 +99,21 @@ mod tests {
         let packed = packed.finish().unwrap();
         for (name, content) in [("plain", b"CONFIG_A=y\n".as_slice()), ("packed.gz", &packed)] {
             fs::write(dir.join(name), content).unwrap();
-            let text = Base::named(dir.join(name).to_str().unwrap()).text().unwrap().unwrap();
+            let text = Base::named(dir.join(name).to_str().unwrap()).text(Arch::X86_64).unwrap().unwrap();
             assert!(text.contains("CONFIG_A=y\n"), "{text}");
         }
         for (name, content) in
             [("empty", b"".as_slice()), ("binary", b"\x7fELF\xff"), ("cut.gz", &packed[..packed.len() / 2])]
         {
             fs::write(dir.join(name), content).unwrap();
-            let error = Base::File(dir.join(name)).text().unwrap_err().to_string();
+            let error = Base::File(dir.join(name)).text(Arch::X86_64).unwrap_err().to_string();
             assert!(error.contains(name), "{error}");
         }
+        fs::write(dir.join("other"), "CONFIG_ARM64=y\n").unwrap();
+        let other = Base::File(dir.join("other"));
+        assert!(other.text(Arch::Arm64).is_ok());
+        let error = other.text(Arch::X86_64).unwrap_err().to_string();
+        assert!(error.ends_with("other is a configuration for arm64, not for x86-64"), "{error}");
         assert_eq!([Base::named("running"), Base::named("defconfig")], [Base::Running, Base::Default]);
         fs::remove_dir_all(&dir).unwrap();
     }

@@ -53,14 +53,9 @@ pub struct Configured {
     source_release: String,
 }
 
-/// Returns the directory of the tree and of all results.
-fn directory(layout: &Layout) -> PathBuf {
-    layout.build().join("kernel-machine")
-}
-
 /// Makes the tree and its configuration, and compiles nothing.
 pub fn configure(layout: &Layout, kernel: &MachineKernel, progress: &mut dyn Progress) -> Result<Configured, LabError> {
-    let dir = directory(layout);
+    let dir = layout.machine_kernel();
     let _lock = Lock::take(&dir.join("lock"))?;
     configure_locked(layout, &dir, kernel, progress)
 }
@@ -73,14 +68,14 @@ fn configure_locked(
 ) -> Result<Configured, LabError> {
     let read = |path: &PathBuf| fs::read_to_string(path).context("read", path);
     let fragments = kernel.fragments.iter().map(read).collect::<Result<Vec<String>, LabError>>()?;
-    let text = kernel.base.text()?;
+    let text = kernel.base.text(layout.arch())?;
     let source = source::unpack(layout, progress)?;
     tree::prepare(layout, dir, true, &source)?;
     let config = dir.join("linux/.config");
     let base = match text {
         Some(text) => text,
         None => {
-            command::output(make(dir)?.arg("-s").arg("defconfig"))?;
+            command::output(make(layout.arch(), dir)?.arg("-s").arg("defconfig"))?;
             read(&config)?
         }
     };
@@ -89,15 +84,15 @@ fn configure_locked(
     let request = merge::request(&base, &fragments, kernel.debug_information)?;
     let complete = |request: &str| {
         fs::write(&config, request).context("write", &config)?;
-        command::output(make(dir)?.arg("-s").arg("olddefconfig"))?;
+        command::output(make(layout.arch(), dir)?.arg("-s").arg("olddefconfig"))?;
         read(&config)
     };
     let without = complete(&config::join(&[request.clone(), options::WITHOUT.into()]))?;
     let result = complete(&request)?;
     let prompts = kconfig::prompts(&dir.join("linux"))?;
     let merge = Merge::between(&base, &request, &result)?.with_lost(&base, &result, &without, &prompts);
-    command::output(make(dir)?.arg("-s").arg("syncconfig"))?;
-    let release = command::output(make(dir)?.arg("-s").arg("kernelrelease"))?.trim().to_owned();
+    command::output(make(layout.arch(), dir)?.arg("-s").arg("syncconfig"))?;
+    let release = command::output(make(layout.arch(), dir)?.arg("-s").arg("kernelrelease"))?.trim().to_owned();
     let kept = dir.join("config");
     fs::copy(&config, &kept).context("copy", &config)?;
     Ok(Configured { release, merge, config: kept, source_release: source.release })
@@ -114,7 +109,7 @@ pub fn build(
     if kernel.packages {
         debian::find_tools()?;
     }
-    let dir = directory(layout);
+    let dir = layout.machine_kernel();
     let _lock = Lock::take(&dir.join("lock"))?;
     let configured = configure_locked(layout, &dir, kernel, progress)?;
     told(&configured);
@@ -122,15 +117,16 @@ pub fn build(
     let text = fs::read_to_string(&configured.config).context("read", &configured.config)?;
     let (typical_lines, has_modules) = (typical_lines(&text), config::value(&text, "CONFIG_MODULES").is_some());
     // Headers are for the build of modules.
+    let arch = layout.arch();
     let (targets, kinds) = match has_modules {
-        true => (&["bzImage", "modules"][..], &["image", "headers"][..]),
-        false => (&["bzImage"][..], &["image"][..]),
+        true => (vec![arch.image(), "modules"], &["image", "headers"][..]),
+        false => (vec![arch.image()], &["image"][..]),
     };
-    let build = Build { name: NAME, dir: &dir, targets, typical_lines, is_strict: false };
+    let build = Build { name: NAME, dir: &dir, targets: &targets, typical_lines, is_strict: false };
     build.compile(layout, release, progress)?;
     match kernel.packages {
         true => debian::package(layout, &dir, (NAME, release), kinds, progress),
-        false => Ok(vec![dir.join("linux/arch/x86/boot/bzImage")]),
+        false => Ok(vec![dir.join("linux").join(arch.image_in_tree())]),
     }
 }
 

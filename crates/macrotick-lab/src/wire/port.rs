@@ -7,7 +7,7 @@ use std::io::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use super::post::{Frame, Post, BEGINNING, PAGE};
+use super::post::{Frame, Post, PAGE};
 
 /// The time from one meeting to the next, in virtual time.
 pub const TURN_NS: u64 = 2_000_000;
@@ -23,13 +23,26 @@ const LOOK_NS: u64 = 5_000;
 
 /// Returns virtual time. Both guests count it from power-on, independent of their clocks.
 pub fn virtual_ns() -> u64 {
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: reads a counter, which in the lab is the virtual time.
-    unsafe { std::arch::x86_64::_rdtsc() }
+    unsafe {
+        std::arch::x86_64::_rdtsc()
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let now: u64;
+        // SAFETY: as above.
+        unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) now, options(nomem, nostack)) };
+        now
+    }
 }
 
 /// Serves an interface for ever: the other guest receives the frames that are sent on it. The other guest must do the
 /// same.
 pub fn serve(interface: &str) -> Result<Infallible, String> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err("only guests with x86-64 can be joined".to_owned());
+    }
     let mut port = Port::open(interface).map_err(|error| format!("{interface}: {error}"))?;
     let began = port.meet().map_or(0, |post| post.now_ns).max(virtual_ns());
     let mut meeting = (began / TURN_NS + 2) * TURN_NS;
@@ -185,9 +198,10 @@ impl Page {
         // SAFETY: the mapping is ours, a page long, and no one else uses it outside of the meeting.
         post.encode(unsafe { &mut *self.bytes });
         // SAFETY: writes the first word of the page. The plugin of QEMU, which knows these bytes, stops the guest here;
-        // the host writes the page meanwhile.
+        // the host writes the page meanwhile. It knows them for this processor only.
+        #[cfg(target_arch = "x86_64")]
         unsafe {
-            std::arch::asm!("mov qword ptr [rdi], {beginning}", beginning = const BEGINNING,
+            std::arch::asm!("mov qword ptr [rdi], {beginning}", beginning = const super::post::BEGINNING,
                             in("rdi") self.bytes, options(nostack, preserves_flags));
         }
         // SAFETY: as above.

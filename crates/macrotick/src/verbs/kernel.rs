@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use macrotick_cli::{KernelArgs, KernelBuildArgs, KernelVerb};
 use macrotick_lab::machine::{self, Base, Change, Configured, MachineKernel};
 use macrotick_lab::progress::Terminal;
-use macrotick_lab::Layout;
+use macrotick_lab::{Arch, Layout};
 use macrotick_report::output;
 use macrotick_report::table::Table;
 
@@ -28,7 +28,8 @@ fn build(args: &KernelBuildArgs) -> Result<Outcome, CliError> {
         debug_information: args.debug_info,
         packages: args.deb,
     };
-    let (layout, mut progress) = (Layout::find()?, Terminal::new());
+    let arch = Arch::from_name(&args.arch).expect("the parser knows the names");
+    let (layout, mut progress) = (Layout::find()?.on(arch), Terminal::new());
     if args.dry_run {
         print(&args.from, &machine::configure(&layout, &kernel, &mut progress)?);
         return Ok(Outcome::Done);

@@ -105,7 +105,7 @@ fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce(
         board.set(HELD, 1);
         // In the middle of its work the FIFO hog preempts it, until a waiter lends a priority.
         while !lock.is_contended() {
-            std::hint::spin_loop();
+            sys::relax();
         }
         work();
         let freed = lock.unlock();
@@ -409,7 +409,7 @@ fn spinner() -> Check {
         let _ = lock.lock();
         board.set(HELD, 1);
         while board.get(FREED) == 0 {
-            std::hint::spin_loop();
+            sys::relax();
         }
         i32::from(lock.unlock().is_err())
     });
@@ -469,7 +469,7 @@ fn chain() -> Check {
         let _ = far.lock();
         board.set(9, 1);
         while !far.is_contended() || !near.is_contended() {
-            std::hint::spin_loop();
+            sys::relax();
         }
         sys::spin(4 * u);
         i32::from(far.unlock().is_err())

@@ -25,7 +25,7 @@ fn is_kept(a: &Group, what: &str, of_last: impl FnOnce(Child) -> Check<Vec<Child
     let owner = run_in(a, 30, || {
         let Some(lock) = taken(board) else { return 1 };
         while board.get(FREED) == 0 {
-            std::hint::spin_loop();
+            sys::relax();
         }
         i32::from(lock.unlock().is_err())
     })?;

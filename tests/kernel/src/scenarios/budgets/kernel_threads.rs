@@ -3,6 +3,7 @@
 use super::{group, set_period, stat, write_fails, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
+use crate::console::{self, Interrupt, DEVICE};
 use crate::group::Group;
 use crate::process::{self, Child};
 use crate::scenarios::{is_slow, unit_ns};
@@ -144,8 +145,7 @@ pub(super) fn come_and_go() -> Check {
 
 /// Checks that the work of an interrupt's thread is charged when SCHED_DS serves it.
 pub(super) fn of_an_interrupt() -> Check {
-    const CONSOLE: &str = "/dev/ttyS0";
-    let Ok(pid) = process::kernel_thread("irq/4-ttyS0") else {
+    let Ok(Interrupt { pid, .. }) = console::interrupt() else {
         ensure!(!sys::is_preempt_rt(), "no thread of the console's interrupt");
         return Ok(());
     };
@@ -155,7 +155,7 @@ pub(super) fn of_an_interrupt() -> Check {
     let write = || -> Check<u64> {
         let usage = stat(&group, "usage_usec")?;
         for _ in 0..20 {
-            std::fs::write(CONSOLE, b"..............\n").map_err(|error| format!("{CONSOLE}: {error}"))?;
+            std::fs::write(DEVICE, b"..............\n").map_err(|error| format!("{DEVICE}: {error}"))?;
             sys::sleep(PERIOD * unit_ns());
         }
         Ok(stat(&group, "usage_usec")? - usage)

@@ -20,7 +20,7 @@ const WORKS: [Work; 4] = [pipes, listings, memory, files];
 
 /// Makes a system call. With several CPUs, QEMU ends a CPU's turn before it.
 fn call(round: u64) -> bool {
-    std::hint::spin_loop();
+    sys::relax();
     WORKS[round as usize % WORKS.len()](round)
 }
 

@@ -61,7 +61,7 @@ pub fn affinity_restored() -> Check {
             let board = Board::new(1);
             let child = process::fork(|| loop {
                 board.add(0, 1);
-                std::hint::spin_loop();
+                sys::relax();
             });
             sys::set_affinity(child.pid, &asked).explain("affinity")?;
             alternating(u).install(&device)?;

@@ -69,7 +69,7 @@ pub fn is_signalled() -> Check {
         let _ = device.wait();
         while SIGNALS.load(Ordering::SeqCst) < 5 {
             board.set(0, SIGNALS.load(Ordering::SeqCst));
-            std::hint::spin_loop();
+            sys::relax();
         }
         0
     })?;
@@ -104,7 +104,7 @@ pub fn stop() -> Check {
         let _ = device.wait();
         loop {
             board.set(0, sys::cpu_time_ns());
-            std::hint::spin_loop();
+            sys::relax();
         }
     })?;
     let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;

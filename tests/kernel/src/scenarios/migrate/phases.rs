@@ -59,7 +59,7 @@ impl State {
                 State::Asleep => sys::sleep(3 * unit_ns()),
             }
             board.add(0, 1);
-            std::hint::spin_loop();
+            sys::relax();
         }
         0
     }

@@ -58,7 +58,7 @@ pub fn crossing(cycles: u64) -> Check {
             if !pipes(round) || !files(round) {
                 return 77;
             }
-            std::hint::spin_loop();
+            sys::relax();
         }
         0
     });

@@ -59,7 +59,7 @@ impl Track {
         while sys::cpu_time_ns() < end {
             self.look();
             // At this instruction QEMU ends a CPU's turn, which other CPUs need.
-            std::hint::spin_loop();
+            sys::relax();
         }
     }
 
@@ -67,7 +67,7 @@ impl Track {
     pub fn hog(&self) -> ! {
         loop {
             self.look();
-            std::hint::spin_loop();
+            sys::relax();
         }
     }
 

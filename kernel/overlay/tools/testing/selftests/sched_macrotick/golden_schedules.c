@@ -47,6 +47,7 @@
 
 /* In memory that the threads share. */
 struct board {
+	uint64_t grid;		/* an instant before the first thread begins */
 	uint64_t epoch;		/* on CLOCK_MONOTONIC, once it is known */
 	struct log {
 		int joined;	/* 1, or -errno */
@@ -65,6 +66,7 @@ static struct board *board;
 static struct switch_to switches[MAX_SWITCHES];
 static int device, channel[2];
 static bool several_cpus;
+static int order;	/* of this thread, in the case */
 
 static uint64_t read_clock(clockid_t clock)
 {
@@ -87,13 +89,16 @@ static void sleep_until(uint64_t at)
 		;
 }
 
-/* An emulator that runs one CPU at a time changes to the next one at a pause instruction. */
+/* An emulator that runs one CPU at a time changes to the next one at such an instruction. */
 static void be_busy(void)
 {
-#ifdef __x86_64__
-	if (several_cpus)
+	if (several_cpus) {
+#if defined(__x86_64__)
 		__builtin_ia32_pause();
+#elif defined(__aarch64__)
+		asm volatile("yield");
 #endif
+	}
 	asm volatile("" ::: "memory");
 }
 
@@ -128,6 +133,14 @@ static int set_sched(int policy, int priority, uint64_t runtime, uint64_t period
  * Threads
  */
 
+/* Returns the next instant of a grid of cells. Threads look in their order, soon one after the other. */
+static uint64_t next_look(uint64_t phase)
+{
+	uint64_t passed = now() - board->grid;
+
+	return board->grid + (passed / UNIT_NS + 1) * UNIT_NS + phase;
+}
+
 static uint64_t instant(double cells)
 {
 	return board->epoch + (int64_t)(cells * UNIT_NS);
@@ -137,14 +150,15 @@ static uint64_t instant(double cells)
  * Waits until an instant after the epoch. A member begins before the epoch is
  * known. If the start freezes it between its look at the board and its sleep,
  * it must not sleep in its first window. It therefore computes the end of the
- * sleep before it looks.
+ * sleep before it looks. Members that are frozen wake up, and wait for their
+ * first window, in the order of the case.
  */
 static void wait_from(double cells)
 {
 	uint64_t next;
 
 	for (;;) {
-		next = now() + UNIT_NS;
+		next = next_look(order * (UNIT_NS / (4 * MAX)));
 		if (READ_ONCE(board->epoch))
 			break;
 		sleep_until(next);
@@ -471,12 +485,18 @@ static int play(struct golden_case *c, FILE *out)
 	int i, nr, err = install(c);
 
 	vary_instant();
-	for (i = 0; !err && i < c->nr_threads; i++)
+	board->grid = now();
+	for (i = 0; !err && i < c->nr_threads; i++) {
+		order = i;
 		err = begin_thread(&c->threads[i], &board->logs[i], cycle_ns);
+	}
 	if (err)
 		return err;
 	sleep_until(now() + 5000000);
-	err = start_tracing() ?: start(c);
+	err = start_tracing();
+	/* Not between the looks of two threads. */
+	sleep_until(next_look(UNIT_NS / 2));
+	err = err ?: start(c);
 	for (i = 0; !err && i < c->nr_steps; i++) {
 		sleep_until(instant(c->steps[i].at));
 		err = step_clock(c->steps[i].by * UNIT_NS);
