@@ -155,5 +155,5 @@ impl Arch {
     }
 }
 
-/// What the names of the tools for arm64 begin with.
+/// The beginning of the names of the tools for arm64.
 const CROSS_ARM64: &str = "aarch64-linux-gnu-";

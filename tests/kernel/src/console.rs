@@ -1,4 +1,4 @@
-//! The console of the lab's machine, and the thread of its interrupt: a device whose interrupts a test can cause.
+//! The console of the lab's machine, and the thread of its interrupt: a test can cause its interrupts.
 
 use std::fs;
 

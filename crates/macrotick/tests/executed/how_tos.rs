@@ -25,6 +25,8 @@ fn build_a_kernel() {
     Page::of("how-to/build-a-kernel")
         .not_here("./setup packages", "another test installs the packages")
         .not_here("macrotick kernel build --deb", "hours")
+        .not_here("./setup arm64", "the suite for arm64 does it")
+        .not_here("macrotick kernel build --arch arm64", "hours")
         .not_here("apt install ./linux-image-", "needs a machine")
         .not_here("reboot", "needs a machine")
         .not_here("macrotick doctor", "the page of the doctor does it")
