@@ -35,12 +35,12 @@ impl Device {
     }
 
     pub fn read(&self, buffer: &mut [u8]) {
-        let (words, rest) = buffer.as_chunks_mut();
-        for word in words {
+        let mut words = buffer.chunks_exact_mut(size_of::<u64>());
+        for word in &mut words {
             // SAFETY: a register of the device; it changes no memory.
-            *word = unsafe { self.0.add(DATA).cast::<u64>().read_volatile() }.to_ne_bytes();
+            word.copy_from_slice(&unsafe { self.0.add(DATA).cast::<u64>().read_volatile() }.to_ne_bytes());
         }
-        for byte in rest {
+        for byte in words.into_remainder() {
             // SAFETY: as above.
             *byte = unsafe { self.0.add(DATA).read_volatile() };
         }
