@@ -1,5 +1,5 @@
-//! The architectures of the lab's machines. All that differs between them on the host is in this file; what differs in the
-//! guest is in [`crate::fwcfg`].
+//! The architectures of the lab's machines: all that differs between them on the host. In the guest the way of the job
+//! ([`crate::fwcfg`]), the result channel ([`crate::agent`]) and the clock of wires differ.
 
 /// An architecture, with QEMU's machine for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -13,7 +13,8 @@ use crate::layout::Layout;
 pub fn build(layout: &Layout, name: &str, text: &str) -> Result<PathBuf, LabError> {
     let dir = layout.lab();
     let _lock = Lock::take(&dir.join(format!("{name}.lock")))?;
-    let qemu = command::output(Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?).arg("--version"))?;
+    let (program, package) = layout.arch().qemu();
+    let qemu = command::output(Command::new(command::find(program, package)?).arg("--version"))?;
     let options = options(&qemu);
     let key = options.iter().fold(Key::new().with(text), |key, option| key.with(option)).finish();
     let plugin = dir.join(format!("{name}-{}.so", &key[..16]));

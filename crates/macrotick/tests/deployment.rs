@@ -1,20 +1,18 @@
 //! A long-lived deployment in the lab: applied, changed, shown, stopped, and with a killed supervisor.
 //!
-//! Each test is a shell script in the guest. Lines like `== name` divide its output into sections.
+//! Each test is a shell script in the guest (`told`).
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+mod told;
+
 use std::process::Command;
 
+use macrotick_fixtures::repository;
 use serde_json::Value;
+use told::{folder, Told};
 
 /// The functions of all scripts. `deploy` returns when the deployment runs. `processes NAME` prints the processes of a
 /// task. `left` prints the possible remains of a deployment.
 const SHELL: &str = r#"
-section() { echo "== $1"; }
-plan() { # NAME TEXT
-    printf "system: $1\n$2" > /tmp/$1.yaml
-}
 task() { # NAME PERIOD WCET KEYS
     printf "  - {name: $1, period: $2, wcet: $3, $4}\\\\n"
 }
@@ -40,47 +38,9 @@ left() {
 }
 "#;
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// Makes a folder for one test, below the target folder.
-fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
-/// The output of a script, by section.
-struct Told {
-    sections: BTreeMap<String, String>,
-    all: String,
-}
-
-impl Told {
-    fn section(&self, name: &str) -> &str {
-        self.sections.get(name).unwrap_or_else(|| panic!("no section {name} in\n{}", self.all))
-    }
-
-    fn status(&self, name: &str) -> Value {
-        serde_json::from_str(self.section(name)).unwrap_or_else(|error| panic!("{name}: {error}\n{}", self.all))
-    }
-}
-
 /// Runs a script in the lab, with more options of `lab exec`.
 fn run(options: &[&str], script: &str) -> Told {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
-    command.args(["lab", "exec"]).args(options).current_dir(repository());
-    let result = command.args(["--", "/bin/sh", "-c", &format!("{SHELL}{script}")]).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (output, errors) = (text(&result.stdout), text(&result.stderr));
-    let mut sections = BTreeMap::new();
-    for part in output.split("== ").skip(1) {
-        let (name, rest) = part.split_once('\n').unwrap_or((part, ""));
-        sections.insert(name.to_string(), rest.to_string());
-    }
-    Told { sections, all: format!("{:?}\n{output}{errors}", result.status) }
+    told::run(options, SHELL, script)
 }
 
 /// Returns a task or pool from the output of `status --json`.
@@ -155,7 +115,7 @@ section log; cat /tmp/log
 #[ignore = "needs the lab"]
 fn a_deployment_is_changed_without_a_miss_and_stopped_without_a_trace() {
     let told = run(&[], CHANGES);
-    let (before, after, still) = (told.status("before"), told.status("after"), told.status("still"));
+    let (before, after, still) = (told.json("before"), told.json("after"), told.json("still"));
     assert_eq!(names(&before), ["keep", "varies", "goes"], "{}", told.all);
     names(&before).iter().for_each(|name| assert_punctual(&before, name));
 
@@ -173,7 +133,7 @@ fn a_deployment_is_changed_without_a_miss_and_stopped_without_a_trace() {
     assert_eq!(names(&after), ["comes", "keep", "varies"]);
     names(&after).iter().for_each(|name| assert_punctual(&after, name));
     // Every 5 ms, counted from the first epoch.
-    let instants = ["before", "after"].map(|name| told.status(name)["table"]["epoch_ns"].as_u64().unwrap());
+    let instants = ["before", "after"].map(|name| told.json(name)["table"]["epoch_ns"].as_u64().unwrap());
     let released = count(entity(&after, "keep"), "released");
     assert!(released >= (instants[1] - instants[0]) / 5_000_000 + 30, "{released} jobs, {instants:?}");
     assert_eq!(after["table"]["cycle_ns"], 20_000_000);
@@ -222,7 +182,7 @@ section left; left
 #[ignore = "needs the lab"]
 fn a_change_that_waits_for_its_instant_is_seen_and_can_be_stopped() {
     let told = run(&[], WAITS);
-    let (coming, now) = (told.status("coming"), told.status("now"));
+    let (coming, now) = (told.json("coming"), told.json("now"));
     let instant = &coming["deployment"]["coming"]["instant_ns"];
     assert!(told.section("status").contains("change     to b at "), "{}", told.all);
     assert_eq!(coming["table"]["cycle_ns"], 4_000_000_000u64, "{}", told.all);
@@ -258,7 +218,7 @@ section left; left
 #[ignore = "needs the lab"]
 fn what_stays_keeps_its_cpu() {
     let told = run(&["--smp", "2"], CPUS);
-    let (before, after, still) = (told.status("before"), told.status("after"), told.status("still"));
+    let (before, after, still) = (told.json("before"), told.json("after"), told.json("still"));
     assert!(told.section("change").ends_with("status 0\n"), "{}", told.all);
     assert_eq!(names(&after), ["d", "x", "c", "y"], "{}", told.all);
     let cpu = |status: &Value, name| count(entity(status, name), "cpu");
@@ -293,7 +253,7 @@ section nothing; left
 #[ignore = "needs the lab"]
 fn what_a_killed_supervisor_left_is_removed_or_begun_anew() {
     let told = run(&[], KILLS);
-    let first = told.status("first");
+    let first = told.json("first");
     assert_punctual(&first, "keep");
     assert!(count(entity(&first, "third"), "runtime_ns") > 0, "{}", told.all);
     let killed = told.section("killed");
@@ -308,7 +268,7 @@ fn what_a_killed_supervisor_left_is_removed_or_begun_anew() {
     // The first line is the warning about the guest.
     let is_removal = |line: &str| line.starts_with("removed the remains of process ");
     assert!(told.section("log").lines().nth(1).is_some_and(is_removal), "{}", told.all);
-    assert_punctual(&told.status("third"), "keep");
+    assert_punctual(&told.json("third"), "keep");
     assert_eq!(told.section("term"), "supervisor 0\n", "{}", told.all);
     assert_nothing_left(&told, "nothing");
 }
@@ -350,7 +310,7 @@ fn programs_are_replaced_and_end_by_themselves() {
     let folder = folder("deployed-programs");
     let (source, program) = (folder.join("task.c"), folder.join("task"));
     std::fs::write(&source, PROGRAM).unwrap();
-    let include = |path: &str| repository().join(path);
+    let include = |path: &str| repository(path);
     let status = Command::new("cc")
         .args(["-static", "-O2", "-I"])
         .arg(include("include"))
@@ -450,7 +410,7 @@ fn a_container_is_admitted_beside_what_runs() {
     );
     assert_eq!(lines[1], "only the budgets of `/web` are known: they do not change");
     // The foreign group has no criticality, so it ranks below the container; the deployment's own group ranks above it.
-    let answers = told.status("json");
+    let answers = told.json("json");
     let answer = &answers["containers"][0];
     let priority = answer["priority"].as_u64().unwrap();
     let vision: Vec<u64> = told.section("found").lines().map(|line| line.parse().unwrap()).collect();
@@ -458,7 +418,7 @@ fn a_container_is_admitted_beside_what_runs() {
     assert!(here.contains("\n  task sample: priority 1, response ") && here.ends_with("status 0\n"), "{here}");
     // The description has the same windows and the same group: the same group ranks above the container, at the same
     // phase.
-    let described = &told.status("described")["containers"][0];
+    let described = &told.json("described")["containers"][0];
     assert_eq!((&answer["budget"], &answer["tasks"]), (&described["budget"], &described["tasks"]), "{}", told.all);
     let took: f64 = answers["took"].as_str().unwrap().trim_end_matches("ns").parse().unwrap();
     assert!(took < 10e6, "{took} ns");
@@ -511,7 +471,7 @@ section left; left
 #[ignore = "needs the lab"]
 fn a_deployment_keeps_its_deadline_tasks() {
     let told = run(&["--smp", "2"], RESERVED);
-    let (before, after) = (told.status("before"), told.status("after"));
+    let (before, after) = (told.json("before"), told.json("after"));
     assert_eq!(names(&before), ["keep"], "{}", told.all);
     assert_eq!(before["deployment"]["reserved"][0]["supply"]["deadline"]["cpus"], serde_json::json!([1]), "{before}");
     assert_eq!(told.section("place"), "6\nroot\n", "{}", told.all);
@@ -724,7 +684,7 @@ fn groups_and_processes_follow_their_description() {
     ["replaced  process waits", "replaced  process two"].iter().for_each(|text| has("dead", text));
     assert!(told.section("dead").ends_with("status 0\n3\n"), "{}", told.all);
     let windows = |status: &Value| status["deployment"]["groups"][0]["windows"]["length"].clone();
-    assert_eq!(windows(&told.status("longer")), "2ms", "{}", told.all);
+    assert_eq!(windows(&told.json("longer")), "2ms", "{}", told.all);
     assert_nothing_left(&told, "left");
 }
 

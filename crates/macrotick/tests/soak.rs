@@ -1,20 +1,15 @@
 //! A soak in the lab: counted, killed, continued after a power cut, refused.
 //!
-//! The tests run shell scripts in the guest. Lines like `== name` divide the output into sections. A background process
-//! of a script ignores SIGINT, so that SIGTERM ends a soak here.
+//! The tests run shell scripts in the guest (`told`). A background process of a script ignores SIGINT, so that SIGTERM ends
+//! a soak here.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod told;
 
 use serde_json::Value;
+use told::{folder, Told};
 
 /// The functions of all scripts. `soak` starts one in the background, and returns when it runs.
 const SHELL: &str = r#"
-section() { echo "== $1"; }
-plan() { # NAME TEXT
-    printf "system: $1\n$2" > /tmp/$1.yaml
-}
 soak() { # NAME OPTIONS
     macrotick soak run /tmp/$1.yaml --state /tmp/state $2 > /tmp/log 2>&1 &
     soak=$!
@@ -25,43 +20,9 @@ soak() { # NAME OPTIONS
 }
 "#;
 
-/// The output of a script, by section.
-struct Told {
-    sections: BTreeMap<String, String>,
-    all: String,
-}
-
-impl Told {
-    fn section(&self, name: &str) -> &str {
-        self.sections.get(name).unwrap_or_else(|| panic!("no section {name} in\n{}", self.all))
-    }
-
-    fn counts(&self, name: &str) -> Value {
-        serde_json::from_str(self.section(name)).unwrap_or_else(|error| panic!("{name}: {error}\n{}", self.all))
-    }
-}
-
-/// Makes a folder for one test, below the target folder.
-fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
 /// Runs a script in the lab, with more options of `lab exec`.
 fn run(options: &[&str], script: &str) -> Told {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
-    command.args(["lab", "exec"]).args(options);
-    let result = command.args(["--", "/bin/sh", "-c", &format!("{SHELL}{script}")]).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (output, errors) = (text(&result.stdout), text(&result.stderr));
-    let mut sections = BTreeMap::new();
-    for part in output.split("== ").skip(1) {
-        let (name, rest) = part.split_once('\n').unwrap_or((part, ""));
-        sections.insert(name.to_string(), rest.to_string());
-    }
-    Told { sections, all: format!("{:?}\n{output}{errors}", result.status) }
+    told::run(options, SHELL, script)
 }
 
 /// Returns the counts of a task.
@@ -115,7 +76,7 @@ fn a_soak_goes_on_where_it_was_killed() {
     assert!(told.section("running").starts_with("soak       s, runs\n"), "{}", told.all);
     assert!(told.section("running").contains("\nno miss in "), "{}", told.all);
     // The lateness that the tasks tell in the memory that they share with the supervisor.
-    let status = told.counts("status");
+    let status = told.json("status");
     for entity in status["table"]["entities"].as_array().unwrap() {
         let lateness = ["latest_ns", "worst_ns"].map(|key| entity["lateness"][key].as_i64().unwrap_or(-1));
         assert!((1000..20_000).contains(&lateness[0]) && lateness[1] >= lateness[0], "{entity}");
@@ -127,13 +88,13 @@ fn a_soak_goes_on_where_it_was_killed() {
     assert!(told.section("change").contains(refused), "{}", told.all);
     assert!(told.section("second").contains("another soak counts in /tmp/state\nexit 3"), "{}", told.all);
 
-    let cut = told.counts("cut");
+    let cut = told.json("cut");
     let soaked = count(&cut, "soaked_ns");
     assert!((1_000_000_000..4_000_000_000).contains(&soaked) && cut["ended"].is_null(), "{cut}");
     assert_eq!(count(task(&cut, "a"), "activations"), soaked / 1_000_000, "{cut}");
 
     // The counts from before the cut are in the sum, and the cut took none of them.
-    let whole = told.counts("whole");
+    let whole = told.json("whole");
     assert_eq!(told.section("end"), "no miss in 9600 activations\n", "{}", told.all);
     for (name, jobs) in [("a", 8000), ("b", 1600)] {
         let task = task(&whole, name);
@@ -185,7 +146,7 @@ macrotick soak report /tmp/state
 #[ignore = "needs the lab"]
 fn a_soak_goes_on_after_the_machine_was_reset() {
     let first = run(&[], BOOT);
-    let before = first.counts("counts");
+    let before = first.json("counts");
     assert!(count(task(&before, "a"), "activations") >= 1000, "{}", first.all);
     let disk = folder("soak-disk");
     std::fs::write(disk.join("counts.json"), first.section("counts")).unwrap();
@@ -194,7 +155,7 @@ fn a_soak_goes_on_after_the_machine_was_reset() {
     std::fs::write(disk.join("plan.json"), first.section("plan")).unwrap();
     let path = disk.to_str().unwrap();
     let second = run(&["--file", path], &format!("disk={path}\n{AFTER}"));
-    let whole = second.counts("whole");
+    let whole = second.json("whole");
     let task = task(&whole, "a");
     assert_eq!([count(task, "activations"), count(task, "missed")], [4000, 0], "{}", second.all);
     assert_eq!(whole["began_unix_ns"], before["began_unix_ns"]);
@@ -225,7 +186,7 @@ fn misses_restarts_and_used_up_budgets_are_counted() {
     let told = run(&[], BAD);
     let ended = told.section("ended");
     assert!(ended.starts_with("exit 1\n") && ended.contains("ended: SIGTERM"), "{}", told.all);
-    let counts = told.counts("counts");
+    let counts = told.json("counts");
     let (dies, keeps) = (task(&counts, "dies"), task(&counts, "keeps"));
     // About one job in six does not end. The kernel and the records agree.
     let (missed, restarted) = (count(dies, "missed"), count(dies, "restarted"));
@@ -285,7 +246,7 @@ fn a_disk_without_room_and_foreign_files_are_told_and_lose_no_count() {
     // The counts that could not be saved are on the terminal, before the error.
     let report = full.find("no miss in ").unwrap_or_else(|| panic!("{}", told.all));
     assert!(full.ends_with(&format!("error: {reason}\n")) && full[report..].contains("error: "), "{}", told.all);
-    let (saved, freed) = (told.counts("saved"), told.counts("freed"));
+    let (saved, freed) = (told.json("saved"), told.json("freed"));
     assert!(count(task(&saved, "a"), "activations") >= 1000, "{}", told.all);
     assert_eq!(count(task(&freed, "a"), "activations"), 3000, "{}", told.all);
     for (name, reason) in [
@@ -319,7 +280,7 @@ macrotick soak report /tmp/state --json
 fn full_ten_million_activations_without_a_miss_in_constant_memory() {
     let told = run(&["--wall-limit", "7200s"], LONG);
     assert_eq!(told.section("end"), "exit 0\nno miss in 10050000 activations\n", "{}", told.all);
-    let (early, late) = (told.counts("early"), told.counts("late"));
+    let (early, late) = (told.json("early"), told.json("late"));
     let memory = |counts: &Value, which: &str| count(&counts["memory"], which);
     let (before, most) = (memory(&early, "latest_kib"), memory(&late, "largest_kib"));
     assert!(before > 4096 && count(task(&early, "a"), "activations") >= 70_000, "{}", told.all);
