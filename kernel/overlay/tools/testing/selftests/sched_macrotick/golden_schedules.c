@@ -133,7 +133,7 @@ static int set_sched(int policy, int priority, uint64_t runtime, uint64_t period
  * Threads
  */
 
-/* Returns the next instant of a grid of cells. Threads look in their order, soon one after the other. */
+/* Returns the next instant of a grid of cells. Threads look in their order, one after another. */
 static uint64_t next_look(uint64_t phase)
 {
 	uint64_t passed = now() - board->grid;
