@@ -26,7 +26,7 @@ impl Price {
 pub(crate) struct Prices {
     first: Duration,
     last: Duration,
-    /// All instants are multiples of it.
+    /// The distance of two starts.
     grid: Duration,
     /// The price of every start.
     base: Price,
@@ -35,8 +35,9 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Makes a range of free starts, both ends included.
+    /// Makes a range of free starts: the first one, and all on the grid from there that are not later than the last.
     pub fn new((first, last): (Duration, Duration), grid: Duration) -> Prices {
+        let last = last - (last - first) % grid;
         Prices { first, last, grid, base: Price::default(), steps: Vec::new() }
     }
 
@@ -69,8 +70,10 @@ impl Prices {
         }
         let turns = (self.first - before).as_nanos().div_euclid(step.as_nanos()) + 1;
         let mut shift = step * turns;
-        while after + self.grid + shift <= self.last {
-            self.within(price, after + self.grid + shift, before + shift);
+        // The instants may be between two starts.
+        let after = after + Duration::from_nanos(1);
+        while after + shift <= self.last {
+            self.within(price, after + shift, before + shift);
             shift += step;
         }
     }
@@ -84,13 +87,16 @@ impl Prices {
         }
     }
 
+    /// Returns the number of the first start that is not before an instant.
+    fn start_from(&self, instant: Duration) -> i64 {
+        (instant - self.first + self.grid - Duration::from_nanos(1)) / self.grid
+    }
+
     /// Goes through all starts. This is faster than sorting many changes.
     fn cheapest_of_all(self, starts: usize) -> Option<(i64, Duration)> {
         let mut changes = vec![Price::default(); starts + 1];
-        for (instant, change, sign) in self.steps {
-            // A change between two starts applies from the second one on.
-            let steps = (instant - self.first + self.grid - Duration::from_nanos(1)) / self.grid;
-            changes[steps as usize].change(change, sign);
+        for &(instant, change, sign) in &self.steps {
+            changes[self.start_from(instant) as usize].change(change, sign);
         }
         let (mut price, mut best) = (self.base, None);
         for (start, change) in changes[..starts].iter().enumerate() {
@@ -106,7 +112,7 @@ impl Prices {
     /// Goes through the starts at which the price changes.
     fn cheapest_of_steps(mut self) -> Option<(i64, Duration)> {
         self.steps.sort_unstable_by_key(|&(instant, ..)| instant);
-        let mut steps = self.steps.into_iter().peekable();
+        let mut steps = std::mem::take(&mut self.steps).into_iter().peekable();
         let (mut price, mut start) = (self.base, self.first);
         let mut best: Option<(Price, Duration)> = None;
         loop {
@@ -117,7 +123,9 @@ impl Prices {
                 best = Some((price, start));
             }
             match steps.peek() {
-                Some(&(instant, ..)) if instant <= self.last => start = instant,
+                Some(&(instant, ..)) if instant <= self.last => {
+                    start = self.first + self.grid * self.start_from(instant)
+                }
                 _ => return best.filter(|(least, _)| least.blocks == 0).map(|(least, start)| (least.sum, start)),
             }
         }
@@ -167,11 +175,11 @@ mod tests {
         let mut bits = SplitMix64::new(5);
         let mut draw = |limit: u64| (bits.bits() % limit) as i64;
         for _ in 0..300 {
-            let (first, step) = (draw(30), 1 + draw(12));
+            let (first, step, grid) = (draw(30), 1 + draw(12), 1 + draw(3));
             let last = first + draw(30);
             let windows: Vec<(i64, i64, i64)> =
                 (0..4).map(|_| (1 + draw(9), draw(40), 1 + draw(step as u64))).collect();
-            let mut prices = Prices::new((us(first), us(last)), us(1));
+            let mut prices = Prices::new((us(first), us(last)), us(grid));
             for &(price, after, length) in &windows {
                 prices.add_every(price, us(after), us(after + length), us(step));
             }
@@ -182,9 +190,9 @@ mod tests {
             let price = |start: i64| -> i64 {
                 windows.iter().filter(|&&(_, after, length)| within(start, after, length)).map(|window| window.0).sum()
             };
-            let expected = (first..=last).map(|start| (price(start), us(start))).min();
-            let all = (last - first + 1) as usize;
-            let name = format!("{windows:?} every {step} from {first} to {last}");
+            let expected = (first..=last).step_by(grid as usize).map(|start| (price(start), us(start))).min();
+            let all = ((last - first) / grid + 1) as usize;
+            let name = format!("{windows:?} every {step} from {first} to {last} by {grid}");
             assert_eq!(prices.clone().cheapest_of_all(all), expected, "{name}");
             assert_eq!(prices.cheapest_of_steps(), expected, "{name}");
         }
