@@ -154,7 +154,7 @@ fn systemd_accepts_the_units() {
         return;
     }
     let installed = install("units");
-    for unit in ["macrotick@x.service", "macrotick-doctor@x.service"] {
+    for unit in ["macrotick@x.service", "macrotick-soak@x.service", "macrotick-doctor@x.service"] {
         // Paths in units are absolute. With a root of its own, systemd would miss the units that ours refer to.
         let unit = installed.join("usr/lib/systemd/system").join(unit);
         let template = unit.to_str().unwrap().replace("@x", "@");
@@ -176,7 +176,7 @@ fn the_program_knows_the_commands_of_the_units() {
     let folder = folder("commands");
     fs::write(folder.join("x.yaml"), "system: x\ntasks: 1\n").unwrap();
     let mut count = 0;
-    for unit in ["macrotick@.service", "macrotick-doctor@.service"] {
+    for unit in ["macrotick@.service", "macrotick-soak@.service", "macrotick-doctor@.service"] {
         let unit = read_tree(&format!("packaging/systemd/{unit}"));
         for line in unit.lines().filter_map(|line| line.strip_prefix("Exec")?.split_once("=/usr/bin/macrotick ")) {
             let words = line.1.replace("/etc/macrotick/%i.yaml", "x.yaml");
@@ -193,7 +193,7 @@ fn the_program_knows_the_commands_of_the_units() {
             count += 1;
         }
     }
-    assert_eq!(count, 4);
+    assert_eq!(count, 5);
 }
 
 /// The rule repeats the kernel's mode: it allows no user more, and none less.
@@ -430,7 +430,8 @@ apt install /mnt/{first}/*.deb
 calls install
 getent group macrotick >/dev/null; /usr/bin/macrotick --version
 echo 'system: x' >/etc/macrotick/x.yaml
-SYSTEMD_OFFLINE=1 /usr/bin/systemctl --quiet enable macrotick@x macrotick-doctor@x
+SYSTEMD_OFFLINE=1 /usr/bin/systemctl --quiet enable macrotick@x macrotick-doctor@x macrotick-soak@x
+mkdir -p /var/lib/macrotick/soak-x
 apt install /mnt/{second}/*.deb
 calls upgrade
 dpkg-query -W -f '${{Version}}\n' macrotick libmacrotick-dev
@@ -451,9 +452,10 @@ rm -r /etc/macrotick"#
          macrotick {first}\n\
          == upgrade\nudevadm trigger --action=change --subsystem-match=misc --sysname-match=macrotick\n\
          {second}\n{second}\n\
-         == remove\nsystemctl stop macrotick@*.service macrotick-doctor@*.service\nmacrotick stop\n\
+         == remove\nsystemctl stop macrotick@*.service macrotick-soak@*.service macrotick-doctor@*.service\nmacrotick stop\n\
          macrotick doctor --undo\nremoved\n\
          /etc/systemd/system/multi-user.target.wants/macrotick-doctor@x.service\n\
+         /etc/systemd/system/multi-user.target.wants/macrotick-soak@x.service\n\
          /etc/systemd/system/multi-user.target.wants/macrotick@x.service\n\n/etc/macrotick:\nx.yaml\n\
          == purge\nno group\nsystem: x\n"
     );
