@@ -35,9 +35,14 @@ pub fn all(config: &str) -> impl Iterator<Item = (String, String)> + '_ {
     config.lines().filter_map(parse_line).filter_map(|(symbol, value)| Some((symbol, value?)))
 }
 
+/// Returns the options that a configuration says something about, also that they are not set.
+pub fn mentioned(config: &str) -> impl Iterator<Item = String> + '_ {
+    config.lines().filter_map(parse_line).map(|(symbol, _)| symbol)
+}
+
 /// Whether a configuration says something about an option, also that it is not set.
 pub fn mentions(config: &str, symbol: &str) -> bool {
-    config.lines().filter_map(parse_line).any(|(found, _)| found == symbol)
+    mentioned(config).any(|found| found == symbol)
 }
 
 /// Parses `CONFIG_X=value` or `# CONFIG_X is not set`; any other line is a comment.

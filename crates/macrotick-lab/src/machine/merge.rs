@@ -16,16 +16,17 @@ pub struct Change {
     /// The value in the result.
     pub now: String,
     /// The reason.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// The differences between a base and the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merge {
-    /// The settings that changed an option, in the order of the settings: those that Macrotick needs first.
+    /// The options that a setting or a fragment changed, in the order of the settings: those that Macrotick needs first,
+    /// those of fragments last.
     pub changes: Vec<Change>,
-    /// Advised settings that do not hold, with the value that holds. Another option demands this value, or this source does
-    /// not have the advised one.
+    /// Advised settings and lines of fragments that do not hold, with the value that holds. Another option demands this
+    /// value, or this source does not have the other one.
     pub refused: Vec<Change>,
     /// The options of the base that are off because this source cannot have them together with PREEMPT_RT.
     pub excluded: Vec<String>,
@@ -56,13 +57,21 @@ pub(super) fn request(base: &str, fragments: &[String], debug_information: bool)
 
 impl Merge {
     /// Compares the base with the result of a request. A needed setting that does not hold is an error.
-    pub(super) fn between(base: &str, request: &str, result: &str) -> Result<Merge, LabError> {
+    pub(super) fn between(base: &str, fragments: &[String], request: &str, result: &str) -> Result<Merge, LabError> {
         let mut merge = Merge::default();
         let mut missing = Vec::new();
-        for setting in &SETTINGS {
+        let change = |symbol: &str, why: String| Change {
+            name: symbol.trim_start_matches("CONFIG_").to_owned(),
+            before: value(base, symbol),
+            now: value(result, symbol),
+            why,
+        };
+        let theirs = config::join(fragments);
+        for setting in
+            SETTINGS.iter().filter(|setting| setting.is_needed || !config::mentions(&theirs, &symbol(setting)))
+        {
             let symbol = symbol(setting);
-            let (before, now) = (value(base, &symbol), value(result, &symbol));
-            let change = Change { name: setting.name.into(), before, now, why: setting.why };
+            let change = change(&symbol, setting.why.to_owned());
             match (change.now == setting.value, setting.is_needed) {
                 (false, true) => missing.push(format!("{symbol}={} ({})", setting.value, setting.why)),
                 // An option that the base does not have either was not taken away.
@@ -76,6 +85,16 @@ impl Merge {
         if !missing.is_empty() {
             return Err(LabError::Config { missing });
         }
+        let is_needed = |asked: &String| SETTINGS.iter().any(|setting| setting.is_needed && symbol(setting) == *asked);
+        for asked in config::mentioned(&theirs).filter(|asked| !is_needed(asked)) {
+            let wanted = value(&theirs, &asked);
+            let change = change(&asked, format!("a fragment asks for {wanted}"));
+            match change.now == wanted {
+                false => merge.refused.push(change),
+                true if change.before != change.now => merge.changes.push(change),
+                true => {}
+            }
+        }
         Ok(merge)
     }
 
@@ -84,8 +103,13 @@ impl Merge {
     pub(super) fn with_lost(self, base: &str, result: &str, without: &str, prompts: &BTreeMap<String, bool>) -> Merge {
         let set = |config: &str| config::all(config).map(|(symbol, _)| symbol).collect::<BTreeSet<String>>();
         let (result, without) = (set(result), set(without));
-        let is_ours = |symbol: &str| SETTINGS.iter().any(|setting| self::symbol(setting) == symbol);
         let mut merge = self;
+        let told: BTreeSet<String> =
+            merge.changes.iter().chain(&merge.refused).map(|change| change.name.clone()).collect();
+        let is_ours = |symbol: &str| {
+            SETTINGS.iter().any(|setting| self::symbol(setting) == symbol)
+                || told.contains(symbol.trim_start_matches("CONFIG_"))
+        };
         for (symbol, _) in config::all(base).filter(|(symbol, _)| !result.contains(symbol) && !is_ours(symbol)) {
             let name = symbol.trim_start_matches("CONFIG_").to_owned();
             match prompts.get(&name) {
@@ -160,7 +184,7 @@ mod tests {
         let without = format!("{result}CONFIG_DRM_I915=m\n");
         let prompts = [("DRM_I915", true), ("E1000", true), ("LEAF", true), ("CC_IS_GCC", false)];
         let prompts = prompts.map(|(name, chosen)| (name.to_owned(), chosen)).into();
-        let merge = Merge::between(base, &request, &result).unwrap().with_lost(base, &result, &without, &prompts);
+        let merge = Merge::between(base, &[], &request, &result).unwrap().with_lost(base, &result, &without, &prompts);
         let names = |changes: &[Change]| changes.iter().map(|change| change.name.clone()).collect::<Vec<_>>();
         let changed = names(&merge.changes);
         assert!(changed.starts_with(&["MACROTICK".to_owned(), "TIMERSHIELD".to_owned()]), "{changed:?}");
@@ -175,8 +199,25 @@ mod tests {
     #[test]
     fn a_needed_setting_that_does_not_hold_is_an_error() {
         let result = needed().replace("CONFIG_PREEMPT_RT=y\n", "");
-        let error = Merge::between("CONFIG_A=y\n", &needed(), &result).unwrap_err().to_string();
+        let error = Merge::between("CONFIG_A=y\n", &[], &needed(), &result).unwrap_err().to_string();
         assert!(error.contains("CONFIG_PREEMPT_RT=y"), "{error}");
+    }
+
+    #[test]
+    fn lines_of_a_fragment_are_told_as_such() {
+        let base = "CONFIG_E1000=m\nCONFIG_NO_HZ_FULL=y\n";
+        let fragment = "CONFIG_NO_HZ_IDLE=n\n# CONFIG_E1000 is not set\nCONFIG_MISSPELT=y\nCONFIG_PREEMPT_RT=y\n";
+        let fragments = [fragment.to_owned(), "CONFIG_NO_HZ_FULL=y\n".to_owned()];
+        let request = request(base, &fragments, false).unwrap();
+        let result = format!("{}CONFIG_NO_HZ_FULL=y\n", needed());
+        let merge = Merge::between(base, &fragments, &request, &result).unwrap();
+        let told = |change: &Change| format!("{} {} {}: {}", change.name, change.before, change.now, change.why);
+        let changes: Vec<String> = merge.changes.iter().map(told).collect();
+        assert_eq!(changes.last().unwrap(), "E1000 m n: a fragment asks for n");
+        assert!(!changes.iter().any(|change| change.starts_with("NO_HZ_")), "{changes:?}");
+        assert_eq!(merge.refused.iter().map(told).collect::<Vec<_>>(), ["MISSPELT n n: a fragment asks for y"]);
+        let prompts = [("E1000".to_owned(), true)].into();
+        assert!(merge.with_lost(base, &result, &result, &prompts).lost.is_empty());
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn configure_locked(
     let without = complete(&config::join(&[request.clone(), options::WITHOUT.into()]))?;
     let result = complete(&request)?;
     let prompts = kconfig::prompts(&dir.join("linux"))?;
-    let merge = Merge::between(&base, &request, &result)?.with_lost(&base, &result, &without, &prompts);
+    let merge = Merge::between(&base, &fragments, &request, &result)?.with_lost(&base, &result, &without, &prompts);
     command::output(make(layout.arch(), dir)?.arg("-s").arg("syncconfig"))?;
     let release = command::output(make(layout.arch(), dir)?.arg("-s").arg("kernelrelease"))?.trim().to_owned();
     let kept = dir.join("config");

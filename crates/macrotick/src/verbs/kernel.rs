@@ -49,7 +49,7 @@ fn print(base: &str, configured: &Configured) {
     output::print_line(format_args!("Linux {}: {changed} changed from {base}", configured.release));
     output::print(table(&merge.changes));
     if !merge.refused.is_empty() {
-        output::print("\nnot as advised: another option demands it, or this source does not have the value\n");
+        output::print("\nnot as requested: another option demands it, or this source does not have the value\n");
         output::print(table(&merge.refused));
     }
     let off = |names: &[String], why: &str| {
@@ -76,7 +76,7 @@ fn few(names: &[String]) -> String {
 fn table(changes: &[Change]) -> String {
     let mut table = Table::new(4, &["option", "base", "here", "reason"]);
     for change in changes {
-        let cells = [change.name.as_str(), &change.before, &change.now, change.why];
+        let cells = [change.name.as_str(), &change.before, &change.now, &change.why];
         table.rows.push(cells.map(Into::into).into());
     }
     table.text(std::io::stdout().is_terminal(), 120)
