@@ -34,7 +34,7 @@ pub enum HostFailure {
     },
     /// A trace point of another kernel.
     #[error("the trace point {0} of this kernel has an unknown form")]
-    TracePoint(&'static str),
+    TracePoint(String),
     /// Another run or deployment is active.
     #[error("another run or deployment is active (process {pid}; lock file {path})")]
     Busy {

@@ -59,7 +59,7 @@ impl Recording {
             kinds.push(Kind { place, id: point.id, thread, object, read });
             instance.enable(event)?;
         }
-        let running = running.ok_or(HostFailure::TracePoint(EVENTS[0]))?;
+        let running = running.ok_or(HostFailure::TracePoint(EVENTS[0].to_owned()))?;
         Ok(Recording { instance, kinds, running })
     }
 
