@@ -19,6 +19,7 @@ mod random;
 mod system;
 mod time;
 pub mod timeline;
+pub mod trace_events;
 mod units;
 pub mod validate;
 pub mod visible;
@@ -46,5 +47,5 @@ pub use system::{
     ProfileSettings, Program, Reservation, Reserve, Serving, SetUp, Slot, Supply, SyncClass, SyncWindow, System, Task,
     TrafficClass, UdpReceive, UdpSend, Uniform, Windows, Workload,
 };
-pub use time::{nanos, Duration, Instant};
+pub use time::{nanos, us, Duration, Instant};
 pub use units::{ParseSizeError, ParseSpeedError, Size, Speed};

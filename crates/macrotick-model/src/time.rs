@@ -287,6 +287,12 @@ impl Sub for Instant {
     }
 }
 
+/// Formats nanoseconds as microseconds with three decimals (exact).
+pub fn us(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}.{:03}", ns.unsigned_abs() / 1000, ns.unsigned_abs() % 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

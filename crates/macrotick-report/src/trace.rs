@@ -1,54 +1,18 @@
 //! There are three groups of tracks. The first has the planned windows per task and pool. The second has the actual
-//! jobs per task, with a mark at missed deadlines. With a trace, the third has the thread on each CPU. Perfetto reads
-//! times as microseconds; three decimals keep the nanosecond.
+//! jobs per task, with a mark at missed deadlines. With a trace, the third has the thread on each CPU.
 
-use std::fmt::Write;
-
+use macrotick_model::trace_events::TraceEvents;
 use macrotick_model::{Duration, Observation};
 
 use crate::jobs::{join, Outcome};
-use crate::words;
 
 const PLANNED: u32 = 1;
 const ACTUAL: u32 = 2;
 const CPUS: u32 = 3;
 
-/// The events of a trace, one per line.
-struct Events(Vec<String>);
-
-impl Events {
-    /// Names a group of tracks, or a track in it.
-    fn name(&mut self, group: u32, track: Option<u32>, name: &str) {
-        let (kind, track) = match track {
-            Some(track) => ("thread_name", track),
-            None => ("process_name", 0),
-        };
-        let name = quote(name);
-        self.0.push(format!(r#"{{"ph":"M","name":"{kind}","pid":{group},"tid":{track},"args":{{"name":{name}}}}}"#));
-    }
-
-    /// Adds an event from `start` to `end`, in nanoseconds.
-    fn span(&mut self, (group, track): (u32, u32), name: &str, (start, end): (i64, i64), arguments: &str) {
-        let (name, ts, dur) = (quote(name), words::us(start), words::us((end - start).max(0)));
-        self.0.push(format!(
-            r#"{{"ph":"X","name":{name},"pid":{group},"tid":{track},"ts":{ts},"dur":{dur},"args":{{{arguments}}}}}"#
-        ));
-    }
-
-    /// Adds an event at an instant, in nanoseconds.
-    fn mark(&mut self, (group, track): (u32, u32), name: &str, at: i64) {
-        let (name, ts) = (quote(name), words::us(at));
-        self.0.push(format!(r#"{{"ph":"i","s":"t","name":{name},"pid":{group},"tid":{track},"ts":{ts}}}"#));
-    }
-}
-
-fn quote(text: &str) -> String {
-    serde_json::to_string(text).expect("a string always serialises")
-}
-
 /// Returns the run as a trace: JSON in the Chrome trace event format.
 pub fn trace_json(observation: &Observation) -> String {
-    let mut events = Events(Vec::new());
+    let mut events = TraceEvents::default();
     events.name(PLANNED, None, "planned windows");
     events.name(ACTUAL, None, "actual jobs");
     for (index, task) in observation.plan.system.tasks.iter().enumerate() {
@@ -64,14 +28,10 @@ pub fn trace_json(observation: &Observation) -> String {
         windows(&mut events, observation, &pool.name, track);
     }
     cpus(&mut events, observation);
-    let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-    text.push_str(&events.0.join(",\n"));
-    let _ = write!(text, "\n],\"otherData\":{{\"system\":{}", quote(&observation.plan.system.name));
-    let _ = writeln!(text, ",\"backend\":\"{}\"}}}}", observation.backend);
-    text
+    events.json(&[("system", &observation.plan.system.name), ("backend", &observation.backend.to_string())])
 }
 
-fn windows(events: &mut Events, observation: &Observation, task: &str, track: u32) {
+fn windows(events: &mut TraceEvents, observation: &Observation, task: &str, track: u32) {
     let (plan, duration) = (&observation.plan, observation.duration);
     if plan.cycle <= Duration::ZERO {
         return;
@@ -95,7 +55,7 @@ fn windows(events: &mut Events, observation: &Observation, task: &str, track: u3
     }
 }
 
-fn jobs(events: &mut Events, observation: &Observation, task: &str, track: u32) {
+fn jobs(events: &mut TraceEvents, observation: &Observation, task: &str, track: u32) {
     let records = observation.tasks.iter().find(|records| records.name == task);
     for job in join(&observation.plan, task, records, observation.duration).jobs {
         if let Some(start) = job.start {
@@ -120,7 +80,7 @@ fn arguments(job: &Outcome) -> String {
     )
 }
 
-fn cpus(events: &mut Events, observation: &Observation) {
+fn cpus(events: &mut TraceEvents, observation: &Observation) {
     let mut cpus: Vec<u32> = observation.segments.iter().map(|segment| segment.cpu).collect();
     cpus.sort_unstable();
     cpus.dedup();

@@ -5,6 +5,8 @@ use macrotick_model::{
     Periodic, PingFlood, Placed, Policy, ProfileInForce, SettingInForce, Task, Tier,
 };
 
+pub(crate) use macrotick_model::us;
+
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
 use crate::jobs::{Outcome, Outcomes};
 use crate::report::Report;
@@ -340,12 +342,6 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     caveats.extend(supply_caveat(observation));
     caveats.push("A measurement shows what happened in this run; it is no bound on what can happen.".into());
     caveats
-}
-
-/// Formats nanoseconds as microseconds with three decimals (exact).
-pub(crate) fn us(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    format!("{sign}{}.{:03}", ns.unsigned_abs() / 1000, ns.unsigned_abs() % 1000)
 }
 
 /// Formats tenths of nanoseconds as microseconds with three decimals, rounded half away from zero.
