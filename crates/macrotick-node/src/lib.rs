@@ -33,7 +33,7 @@ pub use deployment::options::{HostSettings, Output, Progress, RunOptions};
 pub use error::{ChangeFault, NodeError, Refusal};
 pub use live::changes::{Changes, Switch};
 pub use live::difference::{Fate, Item, Kind, Service};
-pub use live::event::Event;
+pub use live::event::{Event, Recorded};
 pub use live::group_status::GroupStatus;
 pub use live::reading::{Reading, TaskReading};
 pub use live::status::{status, EntityStatus, GridStatus, LatenessStatus, Status, TableStatus};

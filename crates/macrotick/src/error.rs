@@ -305,7 +305,7 @@ impl CliError {
     }
 
     /// Returns the error with its causes, unless the error's text has them already.
-    fn with_reasons(&self) -> String {
+    pub fn with_reasons(&self) -> String {
         if let CliError::Node(error) = self {
             return error.with_reason();
         }

@@ -97,6 +97,8 @@ words! {
     /// The reaction to a miss.
     pub enum OnMiss: "a reaction to a miss" {
         "resume" Resume = "The job continues in the next window of the task, in place of the next job.";
+        "record" Record
+            = "As `resume`, and a deployment writes down [what the CPUs did](../how-to/record-misses.md) around the miss, with the cause.";
         "signal" Signal
             = "As `resume`, and the thread receives `SIGXCPU`, see [Reaction to a miss](task-interface.md#when-a-job-misses). Built-in jobs ignore the signal.";
         "kill" Kill = "The process receives `SIGKILL`. The task does not run again.";

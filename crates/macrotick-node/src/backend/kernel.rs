@@ -1,7 +1,7 @@
 //! The backend `kernel`: the table and the threads in `/dev/macrotick` (`linux/macrotick.h`).
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 use macrotick_host::cgroup;
 use macrotick_host::device;
@@ -87,6 +87,11 @@ impl InstalledTable {
     pub fn start(&self, epoch: Instant) -> Result<Instant, NodeError> {
         let started = self.device.start(epoch.as_nanos() as u64).map_err(|errno| failed("start the table", errno))?;
         Ok(Instant::from_nanos(started as i64))
+    }
+
+    /// Signals the misses of all entities on an eventfd, which replaces the one before.
+    pub fn notify(&self, event: RawFd) -> Result<(), NodeError> {
+        self.device.notify(uapi::ALL_ENTITIES, event).map_err(|errno| failed("ask for a signal at a miss", errno))
     }
 
     /// Returns the state of the table on its clock: epoch, cycles, corrections.

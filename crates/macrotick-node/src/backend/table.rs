@@ -81,7 +81,7 @@ fn sync_windows(plan: &Plan) -> Vec<uapi::Window> {
 /// Converts a task with the CPUs of its windows. The kernel kills a task, and the runner restarts it.
 fn entity(task: &Task, cpus: &CpuSet) -> uapi::Entity {
     let on_miss = match task.on_miss {
-        OnMiss::Resume => 0,
+        OnMiss::Resume | OnMiss::Record => 0,
         OnMiss::Signal => uapi::MISS_SIGNAL,
         OnMiss::Kill | OnMiss::Restart => uapi::MISS_KILL,
     };

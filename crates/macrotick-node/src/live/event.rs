@@ -20,6 +20,21 @@ pub enum Event {
     Remark(String),
     /// The reading of a soak.
     Reading(Reading),
+    /// A miss was recorded.
+    Recorded(Recorded),
     /// The deployment ends for this reason.
     Ending(&'static str),
+}
+
+/// The recording of a miss.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The task.
+    pub task: String,
+    /// The number of its job since the epoch.
+    pub job: u64,
+    /// The cause in a sentence.
+    pub sentence: String,
+    /// A trace of the CPUs around the miss, for Perfetto.
+    pub trace: String,
 }

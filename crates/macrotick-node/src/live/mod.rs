@@ -7,6 +7,7 @@
 //! * a change is in progress (`change`, decided in `possible` and `difference`)
 //! * processes that left the deployment must end (`leaving`)
 //! * a control group lost its values (`guard`)
+//! * a job missed its deadline, and the miss is recorded (`flight`)
 //!
 //! The supervisor has one thread and waits for nothing else. It writes its state to a file (`macrotick_host::state`).
 //! `status` reads this file and the device.
@@ -16,6 +17,7 @@ pub mod changes;
 pub mod control;
 pub mod difference;
 pub mod event;
+mod flight;
 pub mod group_status;
 mod guard;
 mod leaving;
@@ -42,6 +44,7 @@ use crate::error::NodeError;
 use crate::live::changes::Changes;
 use crate::live::control::{Answer, Listener, Request};
 use crate::live::event::Event;
+use crate::live::flight::Flight;
 use crate::live::guard::Guard;
 use crate::live::leaving::Leaving;
 use crate::live::reading::Readings;
@@ -118,6 +121,10 @@ fn deploy(
     changes.for_each(|text| tell(Event::Remark(text)));
     let remarks = run.remarks();
     remarks.iter().for_each(|remark| tell(Event::Remark(remark.clone())));
+    let flight = Flight::begin(&run).unwrap_or_else(|error| {
+        tell(Event::Remark(format!("no miss is recorded: {}", error.with_reason())));
+        None
+    });
     let readings = options.reading.map(|_| Readings::new(&run, epoch, time));
     let mut live = Live {
         run,
@@ -126,6 +133,7 @@ fn deploy(
         measured,
         watch,
         guard,
+        flight,
         remarks,
         conversations: Vec::new(),
         change: None,

@@ -12,6 +12,7 @@ use crate::error::{ChangeFault, NodeError};
 use crate::live::change::{self, Change, Step};
 use crate::live::control::{Answer, Conversation, Heard, Listener, Request};
 use crate::live::event::Event;
+use crate::live::flight::Flight;
 use crate::live::guard::{self, Guard};
 use crate::live::leaving::Leaving;
 use crate::live::reading::Readings;
@@ -37,6 +38,8 @@ pub(super) struct Live<'a> {
     pub(super) measured: Option<Duration>,
     pub(super) watch: Watch,
     pub(super) guard: Guard,
+    /// The recorder of misses, if a task has one.
+    pub(super) flight: Option<Flight>,
     /// The latest remarks on processes that ended since the last change, and on that change.
     pub(super) remarks: Vec<String>,
     pub(super) conversations: Vec<Conversation>,
@@ -63,7 +66,8 @@ impl Live<'_> {
         let mut at = sys::now();
         loop {
             let reading = self.readings.as_ref().map(|readings| readings.next_look(&self.run, self.epoch));
-            let looks = [self.leaving.next_look(), self.guard.next_look(), reading];
+            let recording = self.flight.as_ref().and_then(Flight::next_look);
+            let looks = [self.leaving.next_look(), self.guard.next_look(), reading, recording];
             let at_latest = looks.into_iter().flatten().fold(at, Instant::min);
             let descriptors = self.descriptors();
             supervisor::attend(&mut self.run, at_latest, self.epoch, signals, &descriptors);
@@ -73,6 +77,7 @@ impl Live<'_> {
             self.tell_ends();
             let broken = self.guard.look(&mut self.run);
             self.tell_promises(broken);
+            self.record();
             self.run.descendants.reap();
             self.leaving.look();
             if let Some(asker) = self.listen() {
@@ -89,6 +94,7 @@ impl Live<'_> {
         let talking = self.conversations.iter().map(Conversation::descriptor);
         let mut all = self.watch.descriptors();
         all.extend(talking.chain([self.listener.descriptor()]).chain(self.guard.descriptor()));
+        all.extend(self.flight.as_ref().and_then(Flight::descriptor));
         all
     }
 
@@ -116,6 +122,24 @@ impl Live<'_> {
             (self.tell)(Event::Reading(reading));
         }
         false
+    }
+
+    /// Records misses, if one is due.
+    fn record(&mut self) {
+        let Some(flight) = &mut self.flight else { return };
+        let events = flight.look(&self.run, self.epoch).unwrap_or_else(|error| {
+            self.flight = None;
+            vec![Event::Remark(format!("no miss is recorded any more: {}", error.with_reason()))]
+        });
+        for event in events {
+            match &event {
+                Event::Recorded(recorded) => self.remarks.push(recorded.sentence.clone()),
+                Event::Remark(text) => self.remarks.push(text.clone()),
+                _ => {}
+            }
+            (self.tell)(event);
+            self.tell_state();
+        }
     }
 
     fn begin_change(&mut self, plan: &str, asker: Conversation) {
@@ -177,6 +201,10 @@ impl Live<'_> {
                 self.watch.renew(&self.run);
                 self.guard.renew(&self.run);
                 self.remarks.clear();
+                self.flight = Flight::renew(self.flight.take(), &self.run).unwrap_or_else(|error| {
+                    self.remarks.push(format!("no miss is recorded: {}", error.with_reason()));
+                    None
+                });
                 let changes = self.state.changes + u32::from(!change.is_empty());
                 let supervisor = self.state.supervisor;
                 self.state = describe(&self.run.deployment, supervisor, changes);

@@ -7,7 +7,7 @@
 //! SCHED_OTHER. While jobs are measured, it sleeps.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{mpsc, Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -69,7 +69,7 @@ impl Rescuer {
         let shared = Arc::new(Shared {
             runner: Runner { tid: sys::own_tid(), clock: sys::cpu_clock()? },
             below: Below::from_now_on(),
-            wake: event()?,
+            wake: signals::event()?,
             is_over: AtomicBool::new(false),
             rests_until: AtomicI64::new(0),
             remarks: Mutex::new(Vec::new()),
@@ -169,15 +169,5 @@ impl Runner {
 
     fn time(&self) -> Duration {
         sys::time_of(self.clock)
-    }
-}
-
-fn event() -> io::Result<OwnedFd> {
-    // SAFETY: the descriptor is fresh and ours.
-    unsafe {
-        match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
     }
 }

@@ -98,13 +98,7 @@ pub struct Signals {
 impl Signals {
     /// Installs the handlers.
     pub fn catch() -> io::Result<Signals> {
-        // SAFETY: the descriptor is fresh and ours.
-        let event = unsafe {
-            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
-                -1 => return Err(io::Error::last_os_error()),
-                fd => OwnedFd::from_raw_fd(fd),
-            }
-        };
+        let event = event()?;
         CAUGHT.store(0, Ordering::Relaxed);
         EVENT.store(event.as_raw_fd(), Ordering::Relaxed);
         let mut signals = Signals { event, before: Vec::new() };
@@ -171,6 +165,24 @@ pub fn readable_now(descriptors: &[RawFd]) -> Vec<usize> {
     let mut all: Vec<libc::pollfd> = descriptors.iter().copied().map(readable).collect();
     poll(&mut all, Duration::ZERO);
     all.iter().enumerate().filter(|(_, one)| one.revents != 0).map(|(place, _)| place).collect()
+}
+
+/// Makes an eventfd. A read of it does not wait.
+pub fn event() -> io::Result<OwnedFd> {
+    // SAFETY: the descriptor is fresh and ours.
+    unsafe {
+        match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// Returns whether an eventfd had a signal, which it no longer has.
+pub fn take_event(event: &OwnedFd) -> bool {
+    let mut count = [0u8; 8];
+    // SAFETY: the buffer has the size of the call.
+    unsafe { libc::read(event.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) > 0 }
 }
 
 fn readable(fd: RawFd) -> libc::pollfd {

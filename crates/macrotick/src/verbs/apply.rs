@@ -10,7 +10,7 @@ use macrotick_report::output;
 use macrotick_view::seconds;
 
 use super::report::terminal_width;
-use super::{doctor, run, tell_verdict};
+use super::{doctor, recording, run, tell_verdict};
 use crate::error::CliError;
 use crate::input::{part_of, plan_beside};
 use crate::service;
@@ -81,6 +81,13 @@ pub(super) fn tell(plan: &Plan, event: &Event) {
         Event::Refused(why) => output::print_line(format_args!("change refused: {why}")),
         // Only a soak has readings, and it counts them.
         Event::Reading(_) => {}
+        Event::Recorded(recorded) => {
+            let place = match recording::keep(recorded) {
+                Ok(path) => format!("recorded in {}", path.display()),
+                Err(error) => format!("the recording is lost: {}", error.with_reasons()),
+            };
+            output::print_line(format_args!("{}; {place}", recorded.sentence));
+        }
         Event::Remark(text) => output::print_line(text),
         Event::Ending(why) => {
             output::print_line(format_args!("{why}: the deployment ends"));

@@ -19,6 +19,7 @@ pub mod measure;
 pub mod observe;
 pub mod plan;
 pub mod probe;
+mod recording;
 pub mod report;
 pub mod reserve;
 pub mod rt_lib;
