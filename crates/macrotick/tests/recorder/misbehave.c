@@ -102,15 +102,6 @@ static void *naps(void *none)
 	return none;
 }
 
-static void *maps(void *none)
-{
-	for (;;) {
-		void *m = mmap(NULL, 12 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-		munmap(m, 12 << 20);
-	}
-	return none;
-}
-
 static pthread_t begin(const char *name, void *(*f)(void *), void *argument)
 {
 	pthread_t thread;
@@ -202,12 +193,6 @@ static void misbehave(const char *how)
 	else if (!strcmp(how, "mutex") || !strcmp(how, "pi-mutex") || !strcmp(how, "pi-sleep")) {
 		pthread_mutex_lock(&mutex);
 		pthread_mutex_unlock(&mutex);
-	} else if (!strcmp(how, "map")) {
-		for (int i = 0; i < 20; i++) {
-			char *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-			*m = 1;
-			munmap(m, 4096);
-		}
 	} else if (!strcmp(how, "stop")) {
 		write(channel[1], "x", 1);
 		raise(SIGSTOP);
@@ -235,13 +220,13 @@ static void misbehave(const char *how)
 			nap(LONG);
 			_exit(0);
 		}
-	} else if (!strcmp(how, "signal")) {
+	} else if (!strcmp(how, "signal") || !strcmp(how, "timed")) {
+		struct timespec t = { .tv_nsec = LONG };
 		sigset_t set;
-		siginfo_t info;
 
 		sigemptyset(&set);
 		sigaddset(&set, SIGUSR1);
-		sigwaitinfo(&set, &info);
+		sigtimedwait(&set, NULL, *how == 't' ? &t : NULL);
 	} else if (!strcmp(how, "fork"))
 		for (int i = 0; i < 10; i++)
 			if (!fork())
@@ -264,8 +249,6 @@ int main(int argc, char **argv)
 		begin("writer", writes, NULL);
 	if (!strcmp(how, "join"))
 		sleeper = begin("sleeper", naps, NULL);
-	if (!strcmp(how, "map"))
-		begin("mapper", maps, NULL);
 	if (!strcmp(how, "mutex") || !strcmp(how, "pi-sleep"))
 		begin("holder", holds, NULL);
 	if (!strcmp(how, "pi-mutex"))
@@ -300,7 +283,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	mlockall(MCL_CURRENT);
-	if (strcmp(how, "faults") && strcmp(how, "map"))
+	if (strcmp(how, "faults"))
 		mlockall(MCL_FUTURE);
 	err = macrotick_ready();
 	if (err < 0)
