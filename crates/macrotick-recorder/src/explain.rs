@@ -115,7 +115,7 @@ struct Cpu {
 /// The state at an instant of a recording.
 struct Walk<'a> {
     missed: &'a Missed,
-    /// The gaps between the instants of the entity's windows and their interrupts.
+    /// The gaps between the instants of the entity's windows and their interrupts, within the windows of the job.
     late: Vec<Planned>,
     at: i64,
     cpus: BTreeMap<u32, Cpu>,
@@ -141,7 +141,8 @@ impl<'a> Walk<'a> {
             What::WindowBegins { entity, instant } | What::WindowSkipped { entity, instant }
                 if *entity == missed.task && event.at > instant + LATE =>
             {
-                Some(Planned { cpu: event.cpu, from: *instant, to: event.at })
+                let gap = Planned { cpu: event.cpu, from: *instant, to: event.at };
+                missed.windows.iter().any(|window| window.from < gap.to && gap.from < window.to).then_some(gap)
             }
             _ => None,
         };
@@ -170,7 +171,7 @@ impl<'a> Walk<'a> {
         cpu.thread = Some(event.thread);
         let is_ours = event.thread == self.missed.thread;
         if is_ours && cpu.interrupts.is_empty() && !matches!(event.what, What::Switch { .. }) {
-            self.settle_if_off(Waker::Nothing);
+            self.settle(Waker::Nothing);
             self.thread = Thread::Runs(event.cpu);
         }
         let cpu = self.cpus.entry(event.cpu).or_default();
@@ -186,7 +187,7 @@ impl<'a> Walk<'a> {
                         state => Thread::Off(*state, self.waits_for_lock),
                     };
                 } else if *next == self.missed.thread {
-                    self.settle_if_off(Waker::Nothing);
+                    self.settle(Waker::Nothing);
                     (self.thread, self.priority) = (Thread::Runs(event.cpu), *priority);
                 }
             }
@@ -290,13 +291,7 @@ impl<'a> Walk<'a> {
         *self.parts.entry(cause).or_default() += ns;
     }
 
-    fn settle_if_off(&mut self, waker: Waker) {
-        if matches!(self.thread, Thread::Off(..)) {
-            self.settle(waker);
-        }
-    }
-
-    /// The thread waited for something.
+    /// The thread waited for something, if it was off.
     fn settle(&mut self, until: Waker) {
         let ns = std::mem::take(&mut self.off);
         if let (Thread::Off(state, for_lock), true) = (self.thread, ns > 0) {

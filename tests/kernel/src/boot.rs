@@ -27,7 +27,8 @@ pub fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<
     job
 }
 
-/// Runs a job with this agent in the image, on the architecture of the host. Panics if there is no outcome, and names the last progress line of the job.
+/// Runs a job with this agent in the image, on the architecture of the host. Panics if there is no outcome, and names the
+/// last progress line of the job.
 pub fn run(agent: &str, job: &GuestJob) -> GuestOutcome {
     run_on(Arch::X86_64, agent, job)
 }

@@ -81,8 +81,7 @@ fn field(format: &str, name: &str) -> Option<Field> {
 
 /// Finds a field with text: `field:char comm[16]; offset:8; size:16; ...` or `field:__data_loc char[] name; ...`.
 fn text(format: &str, name: &str) -> Option<Text> {
-    let (declared, offset, size) =
-        find(format, |declared| declared.split('[').next() == Some(name) || declared == name)?;
+    let (declared, offset, size) = find(format, |declared| declared.split('[').next() == Some(name))?;
     Some(Text { offset, size, is_elsewhere: declared.starts_with("__data_loc ") })
 }
 
