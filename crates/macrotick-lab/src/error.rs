@@ -18,6 +18,18 @@ pub enum LabError {
         /// The start of the search.
         start: PathBuf,
     },
+    /// `MACROTICK_LINUX` names no version with hooks.
+    #[error("MACROTICK_LINUX is {name}: there are hooks for Linux 6.12, 7.2 and 7.3")]
+    Version {
+        /// The value.
+        name: String,
+    },
+    /// The source of a version of Linux is missing.
+    #[error("the source of Linux {version} is missing: run `./setup linux-{version}`")]
+    NoSource {
+        /// The version.
+        version: &'static str,
+    },
     /// A program or file that the set-up installs is missing.
     #[error("{what} is missing: run `make setup` (Debian package {package})")]
     Missing {

@@ -265,12 +265,12 @@ const NOT_COMPILED: [&str; 2] = ["Documentation", "tools"];
 fn key(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
     let (gcc, package) = layout.arch().tool("gcc");
     let compiler = command::output(Command::new(command::find(&gcc, package)?).arg("--version"))?;
-    let mut key = Key::new().with(RECIPE).with(source::key()?).with(compiler).with(request(layout, flavor)?);
+    let mut key = Key::new().with(RECIPE).with(source::key(layout)?).with(compiler).with(request(layout, flavor)?);
     if flavor.is_patched() {
         let kernel = layout.kernel();
         key = key
             .with_tree_but(&kernel.join("overlay"), &NOT_COMPILED)?
-            .with_tree(&kernel.join("hooks"))?
+            .with_tree(&layout.hooks())?
             .with_file(&kernel.join("apply"))?;
     }
     Ok(key.finish())
@@ -279,8 +279,10 @@ fn key(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
 /// Returns the requested configuration.
 pub(crate) fn request(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
     let mut fragments = vec![format!("CONFIG_LOCALVERSION=\"{}\"\n", flavor.local_version())];
-    for name in [layout.arch().name()].iter().chain(flavor.fragments()) {
-        let path = layout.kernel().join("config").join(format!("{name}.config"));
+    let path = |name: &str| layout.kernel().join("config").join(format!("{name}.config"));
+    let version = Some(path(&format!("linux-{}", layout.linux().name()))).filter(|path| path.is_file());
+    let names = [layout.arch().name()].into_iter().chain(flavor.fragments().iter().copied());
+    for path in version.into_iter().chain(names.map(path)) {
         fragments.push(fs::read_to_string(&path).context("read", &path)?);
     }
     Ok(config::join(&fragments))

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::arch::Arch;
 use crate::error::LabError;
+use crate::linux::Linux;
 use crate::Flavor;
 
 /// The directories of a checkout.
@@ -11,24 +12,37 @@ use crate::Flavor;
 pub struct Layout {
     root: PathBuf,
     arch: Arch,
+    linux: Linux,
 }
 
 impl Layout {
-    /// Finds the checkout around the working directory, else the one that this program was built from.
+    /// Finds the checkout around the working directory, else the one that this program was built from. The variable
+    /// `MACROTICK_LINUX` chooses the version of Linux.
     pub fn find() -> Result<Layout, LabError> {
+        let linux = Linux::from_environment()?;
         let start = std::env::current_dir().unwrap_or_default();
         let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
         start
             .ancestors()
             .chain(built_from.ancestors())
             .find(|dir| dir.join("kernel/apply").is_file())
-            .map(|root| Layout { root: root.to_owned(), arch: Arch::default() })
+            .map(|root| Layout { root: root.to_owned(), arch: Arch::default(), linux })
             .ok_or(LabError::NoCheckout { start: start.clone() })
     }
 
     /// Returns the places for another architecture. Kernels and images have other places, the source has the same.
     pub fn on(&self, arch: Arch) -> Layout {
-        Layout { root: self.root.clone(), arch }
+        Layout { arch, ..self.clone() }
+    }
+
+    /// Returns the places for another version of Linux: that of kernels, images and the source.
+    pub fn of_linux(&self, linux: Linux) -> Layout {
+        Layout { linux, ..self.clone() }
+    }
+
+    /// Returns the version of Linux.
+    pub fn linux(&self) -> Linux {
+        self.linux
     }
 
     /// Returns the architecture of kernels and images.
@@ -46,6 +60,11 @@ impl Layout {
         self.root.join("kernel")
     }
 
+    /// Returns the hooks for the version of Linux.
+    pub fn hooks(&self) -> PathBuf {
+        self.kernel().join("hooks").join(self.linux.name())
+    }
+
     /// Returns the directory of all artifacts. It can be removed; the only cost is time.
     pub fn build(&self) -> PathBuf {
         self.root.join("build")
@@ -53,7 +72,7 @@ impl Layout {
 
     /// Returns the unpacked source, which is never written after unpacking.
     pub fn source(&self) -> PathBuf {
-        self.build().join("source")
+        self.of_version().join("source")
     }
 
     /// Returns the directory of one kernel's artifacts.
@@ -73,8 +92,16 @@ impl Layout {
 
     fn of_arch(&self) -> PathBuf {
         match self.arch {
-            Arch::X86_64 => self.build(),
-            Arch::Arm64 => self.build().join(self.arch.name()),
+            Arch::X86_64 => self.of_version(),
+            Arch::Arm64 => self.of_version().join(self.arch.name()),
+        }
+    }
+
+    /// Returns the directory of all artifacts that depend on the version of Linux.
+    pub fn of_version(&self) -> PathBuf {
+        match self.linux == Linux::default() {
+            true => self.build(),
+            false => self.build().join(format!("linux-{}", self.linux.name())),
         }
     }
 }

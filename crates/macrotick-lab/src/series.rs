@@ -37,7 +37,7 @@ const OURS: [&str; 2] = ["kernel/sched/macrotick/", "kernel/time/timershield/"];
 
 /// Builds all trees, or one of them. An error names the patch, the options that are off, and make's messages.
 pub fn build(layout: &Layout, only: Option<&str>, progress: &mut dyn Progress) -> Result<(), LabError> {
-    let _lock = Lock::take(&layout.build().join("series.lock"))?;
+    let _lock = Lock::take(&layout.of_version().join("series.lock"))?;
     let source = source::unpack(layout, progress)?.tree;
     let patches = emit(layout, &source)?;
     let objects = concerned(&source, &patches)?;
@@ -68,7 +68,7 @@ pub fn is_tree(name: &str) -> bool {
 
 /// Emits the series; returns the patches in order, without the cover letter.
 fn emit(layout: &Layout, source: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let dir = layout.build().join("series");
+    let dir = layout.of_version().join("series");
     cache::remove(&dir)?;
     command::output(Command::new(layout.kernel().join("apply")).arg(source).arg("--series").arg(&dir))?;
     let mut patches = cache::files_below(&dir)?;
@@ -107,7 +107,7 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     fn dir(&self) -> PathBuf {
-        self.layout.build().join(self.name)
+        self.layout.of_version().join(self.name)
     }
 
     fn is_bisected(&self) -> bool {

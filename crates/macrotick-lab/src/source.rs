@@ -10,8 +10,6 @@ use crate::error::{Context, LabError};
 use crate::layout::Layout;
 use crate::progress::Progress;
 
-/// The tarball of Debian's package.
-const TARBALL: &str = "/usr/src/linux-source-6.12.tar.xz";
 /// The variable with another tarball.
 const TARBALL_VARIABLE: &str = "MACROTICK_LINUX_SOURCE";
 
@@ -27,17 +25,16 @@ pub struct Source {
 }
 
 /// Returns the tarball to build from.
-fn tarball() -> Result<PathBuf, LabError> {
-    let path = std::env::var_os(TARBALL_VARIABLE).map_or_else(|| PathBuf::from(TARBALL), PathBuf::from);
-    match path.is_file() {
-        true => Ok(path),
-        false => Err(LabError::Missing { what: path.display().to_string(), package: "linux-source-6.12" }),
+fn tarball(layout: &Layout) -> Result<PathBuf, LabError> {
+    match std::env::var_os(TARBALL_VARIABLE).map(PathBuf::from) {
+        Some(path) => Ok(path),
+        None => layout.linux().tarball(&layout.build()),
     }
 }
 
 /// Returns the identity of the tarball, without unpacking it.
-pub fn key() -> Result<String, LabError> {
-    Ok(Key::new().with_identity(&tarball()?)?.finish())
+pub fn key(layout: &Layout) -> Result<String, LabError> {
+    Ok(Key::new().with_identity(&tarball(layout)?)?.finish())
 }
 
 /// Unpacks the tarball, unless it is already unpacked.
@@ -45,7 +42,7 @@ pub fn unpack(layout: &Layout, progress: &mut dyn Progress) -> Result<Source, La
     let dir = layout.source();
     let tree = dir.join("linux");
     let stamp = dir.join("stamp");
-    let key = key()?;
+    let key = key(layout)?;
     let _lock = Lock::take(&dir.join("lock"))?;
     if !cache::is_fresh(&stamp, &key) {
         progress.begin("unpack the kernel source");
@@ -54,7 +51,7 @@ pub fn unpack(layout: &Layout, progress: &mut dyn Progress) -> Result<Source, La
         fs::create_dir_all(&tree).context("make", &tree)?;
         let mut tar = Command::new(command::find("tar", "tar")?);
         tar.args(["--extract", "--strip-components=1", "--use-compress-program=xz -T0", "--file"]);
-        command::output(tar.arg(tarball()?).arg("--directory").arg(&tree))?;
+        command::output(tar.arg(tarball(layout)?).arg("--directory").arg(&tree))?;
         cache::stamp(&stamp, &key)?;
         progress.end();
     }

@@ -8,6 +8,7 @@
 #define _KERNEL_CGROUP_MACROTICK_H
 
 #include <linux/macrotick_cpuset.h>
+#include <linux/sched/deadline.h>
 
 #include "cpuset-internal.h"
 
@@ -40,11 +41,26 @@ static inline bool macrotick_may_part(struct cpuset *cs, int state)
 	return state <= 0 || macrotick_dl_keeps(cs->css.cgroup, macrotick_xcpus(cs), true);
 }
 
-/* Hook of cpuset_can_attach(): deadline tasks move to a cpuset, perhaps with fewer CPUs. */
-static inline bool macrotick_may_attach(struct cpuset *cs, struct cpuset *from)
+/*
+ * Hook of cpuset_can_attach(): deadline tasks move to a cpuset, perhaps with
+ * fewer CPUs. If they move to several ones, these have the CPUs of the old one.
+ */
+static inline bool macrotick_may_attach(struct cgroup_taskset *tset)
 {
-	return cpumask_subset(from->effective_cpus, cs->effective_cpus) ||
-		macrotick_dl_fits(cs->effective_cpus, cs->sum_migrate_dl_bw);
+	struct cgroup_subsys_state *css;
+	const struct cpuset *to = NULL;
+	struct task_struct *p;
+	u64 bandwidth = 0;
+
+	cgroup_taskset_for_each(p, css, tset) {
+		const struct cpuset *from = css_cs(task_css(p, cpuset_cgrp_id));
+
+		if (!dl_task(p) || cpumask_subset(from->effective_cpus, css_cs(css)->effective_cpus))
+			continue;
+		to = css_cs(css);
+		bandwidth += p->dl.dl_bw;
+	}
+	return !to || macrotick_dl_fits(to->effective_cpus, bandwidth);
 }
 
 #endif /* _KERNEL_CGROUP_MACROTICK_H */

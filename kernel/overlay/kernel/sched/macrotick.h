@@ -252,6 +252,7 @@ void macrotick_cancel_fork(struct task_struct *p);
 void macrotick_post_fork(struct task_struct *p);
 int macrotick_cpu_deactivate(unsigned int cpu);
 unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity);
+unsigned long macrotick_dl_capacity_without(int cpu, unsigned long capacity);
 bool macrotick_dl_promised(int cpu);
 u64 macrotick_dl_servers(const struct root_domain *rd);
 int macrotick_dl_validate(u64 limit);
@@ -297,6 +298,11 @@ static inline void macrotick_post_fork(struct task_struct *p) { }
 static inline int macrotick_cpu_deactivate(unsigned int cpu) { return 0; }
 
 static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity)
+{
+	return capacity;
+}
+
+static inline unsigned long macrotick_dl_capacity_without(int cpu, unsigned long capacity)
 {
 	return capacity;
 }

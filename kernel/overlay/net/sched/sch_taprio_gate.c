@@ -274,7 +274,7 @@ static int taprio_gate_prepare(struct Qdisc *sch, u32 flags, struct nlattr **tb,
 	if (gate->thread)
 		return 0;
 
-	hrtimer_init(&gate->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
+	hrtimer_setup(&gate->timer, taprio_gate_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
 	gate->boundary = KTIME_MAX;
 	gate->begin = KTIME_MIN;
 	gate->armed = KTIME_MAX;
@@ -325,8 +325,7 @@ static void taprio_gate_change(struct Qdisc *sch, struct sched_gate_list *new, k
 	struct taprio_gate *gate = &q->gate;
 
 	if (!admin && !rcu_access_pointer(q->oper_sched))
-		hrtimer_init(&gate->timer, q->clockid, HRTIMER_MODE_ABS_HARD);
-	gate->timer.function = taprio_gate_timer;
+		hrtimer_setup(&gate->timer, taprio_gate_timer, q->clockid, HRTIMER_MODE_ABS_HARD);
 	gate->lead = gate->requested;
 	new->cycle_end_time = start;
 	rcu_assign_pointer(q->admin_sched, new);

@@ -9,6 +9,7 @@
 #define _NET_SCH_TAPRIO_GATE_H
 
 #include <linux/hrtimer.h>
+#include <linux/macrotick_linux.h>
 #include <linux/types.h>
 
 struct nlattr;

@@ -26,8 +26,8 @@ pub struct Compiled {
 pub fn selftests(layout: &Layout) -> Compiled {
     let tree = source::unpack(layout, &mut Terminal::new()).expect("the kernel's source").tree;
     let selftests = tree.join("tools/testing/selftests");
-    let dir = layout.build().join("selftests");
-    let _lock = Lock::take(&layout.build().join("selftests.lock")).expect("a lock");
+    let dir = layout.of_version().join("selftests");
+    let _lock = Lock::take(&layout.of_version().join("selftests.lock")).expect("a lock");
     let sources = sources(&selftests);
     let key = key(&selftests, &sources);
     if !cache::is_fresh(&dir.join("stamp"), &key) {

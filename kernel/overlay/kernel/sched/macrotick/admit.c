@@ -61,6 +61,19 @@ static unsigned int share_of(int cpu)
 	return READ_ONCE(per_cpu(mt_cpus, cpu).share) + share_of_budgets(cpu);
 }
 
+/* Returns the same as macrotick_dl_capacity(), perhaps without one CPU. */
+static unsigned long capacity_left(int cpu, int without, unsigned long capacity)
+{
+	unsigned long taken = 0;
+	int i;
+
+	for_each_cpu_and(i, cpu_rq(cpu)->rd->span, cpu_active_mask) {
+		if (i != without)
+			taken += cap_scale(share_of(i), arch_scale_cpu_capacity(i));
+	}
+	return capacity - min(capacity, taken);
+}
+
 /**
  * macrotick_dl_capacity - returns the capacity of a root domain without windows and budgets
  * @cpu: a CPU of the root domain
@@ -70,12 +83,7 @@ static unsigned int share_of(int cpu)
  */
 unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity)
 {
-	unsigned long taken = 0;
-	int i;
-
-	for_each_cpu_and(i, cpu_rq(cpu)->rd->span, cpu_active_mask)
-		taken += cap_scale(share_of(i), arch_scale_cpu_capacity(i));
-	return capacity - min(capacity, taken);
+	return capacity_left(cpu, -1, capacity);
 }
 
 /*
@@ -94,7 +102,7 @@ static u64 promised(const struct root_domain *rd, u64 *servers)
 		total = 0;
 	*servers = 0;
 	for_each_cpu(i, rd->span) {
-		u64 server = cpu_rq(i)->fair_server.dl_bw, all = READ_ONCE(cpu_rq(i)->dl.this_bw);
+		u64 server = mt_servers_bw(cpu_rq(i)), all = READ_ONCE(cpu_rq(i)->dl.this_bw);
 
 		*servers += server;
 		tasks += all - min(all, server);
@@ -102,6 +110,17 @@ static u64 promised(const struct root_domain *rd, u64 *servers)
 	return max(tasks, total - min(total, *servers));
 }
 
+#if MT_LINUX_7
+/*
+ * Hook of SCHED_DEADLINE's check of a CPU that is to go offline, which is still
+ * active: @capacity is that of the other CPUs.
+ */
+unsigned long macrotick_dl_capacity_without(int cpu, unsigned long capacity)
+{
+	return capacity_left(cpu, cpu, capacity);
+}
+
+#else
 /* Hook of SCHED_DEADLINE's check of a CPU that is to go offline: promised bandwidth must stay. */
 bool macrotick_dl_promised(int cpu)
 {
@@ -120,9 +139,10 @@ u64 macrotick_dl_servers(const struct root_domain *rd)
 	int i;
 
 	for_each_cpu_and(i, rd->span, cpu_active_mask)
-		servers += cpu_rq(i)->fair_server.dl_bw;
+		servers += mt_servers_bw(cpu_rq(i));
 	return servers;
 }
+#endif
 
 /*
  * Whether a CPU's root domain keeps its promises under a limit. Sets @bandwidth
@@ -189,7 +209,7 @@ static bool have_room(const struct cpumask *cpus, u64 limit, u64 bandwidth)
 	for_each_cpu(i, cpus) {
 		capacity += arch_scale_cpu_capacity(i);
 		taken += cap_scale(share_of(i), arch_scale_cpu_capacity(i));
-		servers += cpu_rq(i)->fair_server.dl_bw;
+		servers += mt_servers_bw(cpu_rq(i));
 	}
 	return !taken || cap_scale(limit, capacity - min(capacity, taken)) >= bandwidth + servers;
 }

@@ -199,8 +199,7 @@ static void arrive(struct rq *rq, struct task_struct *p)
 	p->prio = wanted ? p->normal_prio : p->static_prio;
 	p->sched_class = wanted ? &macrotick_ds_sched_class :
 		__setscheduler_class(SCHED_NORMAL, p->prio);
-	check_class_changing(rq, p, before);
-	check_class_changed(rq, p, before, oldprio);
+	mt_class_changed(rq, p, before, oldprio);
 }
 
 /**
@@ -340,12 +339,13 @@ int macrotick_running_level(unsigned int cpu)
 
 #endif /* CONFIG_TIMERSHIELD */
 
-#ifdef CONFIG_SCHED_CLASS_EXT
+#if defined(CONFIG_SCHED_CLASS_EXT) && !MT_LINUX_7
 
 /*
  * Hook of sched_ext's walks over all threads, in place of task_rq_unlock(). A
  * change of class, or a thread of SCHED_DEADLINE, can have queued callbacks.
- * The next one to take the lock does not expect them.
+ * The next one to take the lock does not expect them. Since 7.2 the walks run
+ * them.
  */
 void macrotick_walk_unlock(struct rq *rq, struct task_struct *p, struct rq_flags *rf)
 {
@@ -359,7 +359,7 @@ void macrotick_walk_unlock(struct rq *rq, struct task_struct *p, struct rq_flags
 	preempt_enable();
 }
 
-#endif /* CONFIG_SCHED_CLASS_EXT */
+#endif
 
 /* Hook of finish_task_switch(): a thread is dead, and off its run queue. */
 void __macrotick_dead(struct task_struct *p)

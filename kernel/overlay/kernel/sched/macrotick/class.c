@@ -375,14 +375,14 @@ static void wakeup_preempt_macrotick(struct rq *rq, struct task_struct *p, int f
 {
 }
 
-static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
+static int balance_macrotick(MT_BALANCE_PARAMETERS)
 {
 	struct macrotick_served *entity;
 
 	return mt_first(mt_cpu_of(rq), &entity) != NULL;
 }
 
-static struct task_struct *pick_task_macrotick(struct rq *rq)
+static struct task_struct *pick_task_macrotick(MT_PICK_PARAMETERS)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
@@ -491,7 +491,7 @@ static void switched_to_macrotick(struct rq *rq, struct task_struct *p)
 		resched_curr(rq);
 }
 
-static void prio_changed_macrotick(struct rq *rq, struct task_struct *p, int oldprio)
+static void prio_changed_macrotick(struct rq *rq, struct task_struct *p, mt_old_prio_t oldprio)
 {
 	/* There is one priority inside the class. */
 }

@@ -33,6 +33,7 @@
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
+#include <linux/macrotick_linux.h>
 #include <linux/mmu_context.h>
 #include <linux/refcount.h>
 

@@ -32,12 +32,12 @@ static void wakeup_preempt_macrotick_ds(struct rq *rq, struct task_struct *p, in
 {
 }
 
-static int balance_macrotick_ds(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
+static int balance_macrotick_ds(MT_BALANCE_PARAMETERS)
 {
 	return mt_ds_is_ready(mt_ds_cpu_of(rq));
 }
 
-static struct task_struct *pick_task_macrotick_ds(struct rq *rq)
+static struct task_struct *pick_task_macrotick_ds(MT_PICK_PARAMETERS)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
 	struct mt_claim *first = mt_ds_first(c, &c->picked);
@@ -103,7 +103,7 @@ static void switched_to_macrotick_ds(struct rq *rq, struct task_struct *p)
 		resched_curr(rq);
 }
 
-static void prio_changed_macrotick_ds(struct rq *rq, struct task_struct *p, int oldprio)
+static void prio_changed_macrotick_ds(struct rq *rq, struct task_struct *p, mt_old_prio_t oldprio)
 {
 	/* Its claims have been queued again. */
 }

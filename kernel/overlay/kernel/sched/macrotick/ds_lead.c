@@ -30,7 +30,7 @@ static u32 lead_of(struct task_struct *p)
  */
 void mt_ds_sleep(struct hrtimer *timer)
 {
-	s64 soft = hrtimer_get_softexpires_tv64(timer);
+	s64 soft = hrtimer_get_softexpires(timer);
 
 	/* No earlier than zero: a relative time would overflow. */
 	current->macrotick.ds.led = min_t(s64, lead_of(current), max_t(s64, soft, 0));

@@ -98,7 +98,7 @@ static void relieve(struct mt_ds_cpu *c, struct task_struct *p)
 	c->relieving = get_task_struct(p);
 	init_task_work(&ds->end_relief, end_relief);
 	/* If this fails, the thread exits and does not return to user mode. */
-	task_work_add(p, &ds->end_relief, TWA_RESUME | TWAF_NO_ALLOC);
+	task_work_add(p, &ds->end_relief, MT_TASK_WORK_NOTIFY);
 }
 
 static void end_claim(struct kthread_work *work)

@@ -450,8 +450,7 @@ static void __init init_cpu(struct mt_ds_cpu *c, unsigned int cpu)
 	INIT_LIST_HEAD(&c->waiting);
 	mt_ds_order_init(c);
 	mt_ds_relief_init(c);
-	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
-	c->timer.function = mt_ds_timer_fn;
+	hrtimer_setup(&c->timer, mt_ds_timer_fn, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	c->work = IRQ_WORK_INIT_HARD(mt_ds_work_fn);
 }
 

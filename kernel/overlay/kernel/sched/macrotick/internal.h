@@ -42,6 +42,7 @@
 #include <linux/irq_work.h>
 #include <linux/kref.h>
 #include <linux/kthread.h>
+#include <linux/macrotick_linux.h>
 #include <linux/mmu_context.h>
 #include <linux/rtmutex.h>
 #include <linux/wait.h>

@@ -255,7 +255,7 @@ static bool end_contending(struct task_struct *p)
 		mt_forget_contender(rq, p);
 		mt_resched(rq, mt_cpu_of(rq));
 	}
-	__task_rq_unlock(rq, &rf);
+	mt_task_rq_unlock(rq, p, &rf);
 	return true;
 }
 

@@ -354,7 +354,7 @@ void mt_poke(struct task_struct *p)
 	if (p->flags & PF_KTHREAD || xchg(&p->macrotick.poked, true))
 		return;
 	init_task_work(&p->macrotick.look, follow_group);
-	if (task_work_add(p, &p->macrotick.look, TWA_RESUME | TWAF_NO_ALLOC))
+	if (task_work_add(p, &p->macrotick.look, MT_TASK_WORK_NOTIFY))
 		WRITE_ONCE(p->macrotick.poked, false);
 }
 

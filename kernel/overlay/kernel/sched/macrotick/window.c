@@ -701,8 +701,7 @@ void mt_halt(struct rq *rq)
 void mt_cpu_init(struct mt_cpu *c, unsigned int cpu)
 {
 	c->cpu = cpu;
-	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
-	c->timer.function = mt_timer_fn;
+	hrtimer_setup(&c->timer, mt_timer_fn, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	c->work = IRQ_WORK_INIT_HARD(mt_work_fn);
 	c->armed = U64_MAX;
 	INIT_LIST_HEAD(&c->entities);

@@ -71,7 +71,7 @@ static bool ts_keep_tick(struct hrtimer *timer, const struct hrtimer_cpu_base *c
 	if (timer != ts_tick_of(cpu_base))
 		return false;
 	timer->shield = TS_TICK;
-	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
+	ts_set_queued(timer);
 	*matters = cpu_base->expires_next >
 		ts_tick(cpu_base, READ_ONCE(ts_cpu_of(cpu_base)->level));
 	return true;
@@ -101,7 +101,7 @@ static struct ts_next ts_first_ordinary(struct hrtimer_cpu_base *cpu_base)
 	int clock;
 
 	for (clock = 0; clock < TS_CLOCKS; clock++) {
-		struct timerqueue_node *node = ts_first_of(&order->of[clock], TS_LEVEL_NORMAL);
+		struct ts_node *node = ts_first_of(&order->of[clock], TS_LEVEL_NORMAL);
 		ktime_t expires;
 
 		if (!node)

@@ -21,11 +21,9 @@
 
 #include <linux/bitops.h>
 #include <linux/compiler.h>
-#include <linux/hrtimer_defs.h>
 #include <linux/ktime.h>
+#include <linux/macrotick_linux.h>
 #include <linux/minmax.h>
-#include <linux/rbtree.h>
-#include <linux/timerqueue.h>
 
 /* whole groups, at least the levels of include/linux/timershield.h */
 #define TS_LEVELS	208
@@ -36,8 +34,8 @@
 
 /* The timers of a level and clock. */
 struct ts_queue {
-	struct timerqueue_node	*first;
-	struct timerqueue_head	rest;
+	struct ts_node	*first;
+	struct ts_head	rest;
 };
 
 /* The timers of a clock. */
@@ -60,13 +58,13 @@ struct ts_order {
 
 /* The first expiry of some timers. */
 struct ts_next {
-	struct timerqueue_node	*node;		/* NULL: no timer */
+	struct ts_node	*node;		/* NULL: no timer */
 	ktime_t			expires;	/* on CLOCK_MONOTONIC; TS_NEVER: no timer */
 	int			level;		/* negative: no timer */
 };
 
 /* Returns the first timer of a level. */
-static inline struct timerqueue_node *ts_first_of(struct ts_queues *q, unsigned int level)
+static inline struct ts_node *ts_first_of(struct ts_queues *q, unsigned int level)
 {
 	return q->queue[level].first;
 }
@@ -157,7 +155,7 @@ static noinline struct ts_next ts_order_next_of(struct ts_order *o,
 	for (clocks = o->clocks; clocks; clocks &= clocks - 1) {
 		unsigned int clock = __ffs(clocks);
 		int best = ts_queues_earliest(&o->of[clock], level);
-		struct timerqueue_node *node;
+		struct ts_node *node;
 		ktime_t expires;
 
 		if (best < 0)
@@ -192,11 +190,11 @@ static inline struct ts_next ts_order_next(struct ts_order *o,
 }
 
 /* Does the same as ts_order_expired(), for any clocks and levels. */
-static noinline struct timerqueue_node *ts_order_expired_of(struct ts_order *o,
+static noinline struct ts_node *ts_order_expired_of(struct ts_order *o,
 							    const struct hrtimer_clock_base *bases,
 							    ktime_t now)
 {
-	struct timerqueue_node *node = NULL;
+	struct ts_node *node = NULL;
 	unsigned long clocks;
 	int level = -1;
 
@@ -220,12 +218,12 @@ static noinline struct timerqueue_node *ts_order_expired_of(struct ts_order *o,
  *
  * Returns: the timer, or NULL if no timer has expired.
  */
-static inline struct timerqueue_node *ts_order_expired(struct ts_order *o,
+static inline struct ts_node *ts_order_expired(struct ts_order *o,
 						       const struct hrtimer_clock_base *bases,
 						       ktime_t now)
 {
 	struct ts_queues *q = &o->of[HRTIMER_BASE_MONOTONIC];
-	struct timerqueue_node *node;
+	struct ts_node *node;
 
 	/* Usually the timer is on that clock, and on the highest level of all. */
 	if (o->clocks == BIT(HRTIMER_BASE_MONOTONIC)) {
@@ -252,16 +250,12 @@ static inline void ts_order_look(struct ts_order *o, const struct hrtimer_clock_
 
 /*
  * Puts the former first timer of a level back into the queue. It is older than
- * others of the same expiry, and comes before them. timerqueue_add() would put
+ * others of the same expiry, and comes before them. ts_head_add() would put
  * it behind them.
  */
-static noinline void ts_put_back(struct timerqueue_head *rest, struct timerqueue_node *node)
+static noinline void ts_put_back(struct ts_head *rest, struct ts_node *node)
 {
-	struct rb_root_cached *root = &rest->rb_root;
-	struct rb_node *next = rb_first_cached(root);
-
-	rb_link_node(&node->node, next, next ? &next->rb_left : &root->rb_root.rb_node);
-	rb_insert_color_cached(&node->node, root, true);
+	ts_head_put_first(rest, node);
 }
 
 /**
@@ -272,12 +266,12 @@ static noinline void ts_put_back(struct timerqueue_head *rest, struct timerqueue
  * @clock: its clock
  * @expires: its expiry, on CLOCK_MONOTONIC
  */
-static inline void ts_order_add(struct ts_order *o, struct timerqueue_node *node,
+static inline void ts_order_add(struct ts_order *o, struct ts_node *node,
 				unsigned int level, unsigned int clock, ktime_t expires)
 {
 	struct ts_queues *q = &o->of[clock];
 	unsigned int group = level / TS_FAN;
-	struct timerqueue_node *first;
+	struct ts_node *first;
 	struct ts_queue *queue;
 
 	/* Makes the compiler compute this once. */
@@ -286,7 +280,7 @@ static inline void ts_order_add(struct ts_order *o, struct timerqueue_node *node
 	first = queue->first;
 	o->nr++;
 	if (first && first->expires <= node->expires) {
-		timerqueue_add(&queue->rest, node);
+		ts_head_add(&queue->rest, node);
 		return;
 	}
 	queue->first = node;
@@ -306,7 +300,7 @@ static inline void ts_order_add(struct ts_order *o, struct timerqueue_node *node
 
 /* Removes a timer if there are others. */
 static noinline void ts_order_del_one(struct ts_order *o, const struct hrtimer_clock_base *bases,
-				      struct timerqueue_node *node, unsigned int level,
+				      struct ts_node *node, unsigned int level,
 				      unsigned int clock)
 {
 	struct ts_queues *q = &o->of[clock];
@@ -314,12 +308,12 @@ static noinline void ts_order_del_one(struct ts_order *o, const struct hrtimer_c
 	unsigned int group = level / TS_FAN;
 
 	if (queue->first != node) {
-		timerqueue_del(&queue->rest, node);
+		ts_head_del(&queue->rest, node);
 		return;
 	}
-	queue->first = timerqueue_getnext(&queue->rest);
+	queue->first = ts_head_first(&queue->rest);
 	if (queue->first)
-		timerqueue_del(&queue->rest, queue->first);
+		ts_head_del(&queue->rest, queue->first);
 	else
 		q->levels[group] &= ~BIT(level % TS_FAN);
 	if (q->levels[group])
@@ -341,7 +335,7 @@ static noinline void ts_order_del_one(struct ts_order *o, const struct hrtimer_c
  * @clock: the clock with which it was added
  */
 static inline void ts_order_del(struct ts_order *o, const struct hrtimer_clock_base *bases,
-				struct timerqueue_node *node, unsigned int level,
+				struct ts_node *node, unsigned int level,
 				unsigned int clock)
 {
 	struct ts_queues *q = &o->of[clock];

@@ -108,7 +108,7 @@ static __always_inline bool ts_is_bound(const struct task_struct *p, unsigned in
 /* Returns the task of a timer that can have a level, or NULL. */
 static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtimer_clock_base *base)
 {
-	if (timer->function != hrtimer_wakeup || base->index >= TS_CLOCKS)
+	if (ts_function(timer) != hrtimer_wakeup || base->index >= TS_CLOCKS)
 		return NULL;
 	return container_of(timer, struct hrtimer_sleeper, timer)->task;
 }
@@ -121,7 +121,7 @@ static __always_inline void ts_add(struct hrtimer *timer, struct hrtimer_clock_b
 	ktime_t expires = ktime_sub(timer->node.expires, base->offset);
 
 	timer->shield = 1 + level;
-	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
+	ts_set_queued(timer);
 	*matters = expires < cpu_base->expires_next &&
 		(level >= READ_ONCE(ts->level) || (TS_HAS_ORDINARY && level == TS_LEVEL_NORMAL));
 	ts_order_add(&ts->order, &timer->node, level, base->index, expires);
@@ -167,11 +167,19 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 }
 
 /* Makes the walk over a queue go on at a timer. */
-static void ts_set_cursor(struct ts_cpu *ts, struct timerqueue_node *node)
+static void ts_set_cursor(struct ts_cpu *ts, struct ts_node *node)
 {
 	ts->cursor = node ? container_of(node, struct hrtimer, node) : NULL;
 	if (ts->cursor)
 		ts->cursor->shield = TS_CURSOR;
+}
+
+/* Takes a timer out of the ordinary queue. */
+static __cold void ts_unqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	if (!ts_head_del(&base->active, &timer->node))
+		base->cpu_base->active_bases &= ~(1 << base->index);
+	ts_base_changed(base);
 }
 
 /* Removes the tick, or an ordinary timer at the cursor. */
@@ -180,9 +188,8 @@ static noinline void ts_dequeue_other(struct hrtimer *timer, struct hrtimer_cloc
 {
 	if (shield != TS_CURSOR)
 		return;
-	ts_set_cursor(ts_cpu_of(base->cpu_base), timerqueue_iterate_next(&timer->node));
-	if (!timerqueue_del(&base->active, &timer->node))
-		base->cpu_base->active_bases &= ~(1 << base->index);
+	ts_set_cursor(ts_cpu_of(base->cpu_base), ts_head_next(&timer->node));
+	ts_unqueue(timer, base);
 }
 
 static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
@@ -195,7 +202,7 @@ static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base
 		ts_dequeue_other(timer, base, shield);
 		return;
 	}
-	if (!TS_HAS_ORDINARY || timer->function == hrtimer_wakeup)
+	if (!TS_HAS_ORDINARY || ts_function(timer) == hrtimer_wakeup)
 		WRITE_ONCE(sleeper->task->timershield.base, NULL);
 	ts_order_del(&ts_cpu_of(base->cpu_base)->order, base->cpu_base->clock_base, &timer->node,
 		     shield - 1, base->index);
@@ -220,7 +227,7 @@ static noinline ktime_t ts_soonest(struct hrtimer_cpu_base *cpu_base)
 	return ts_earliest(cpu_base, TS_LEVEL_NORMAL).expires;
 }
 
-static struct hrtimer *ts_timer_of(struct timerqueue_node *node)
+static struct hrtimer *ts_timer_of(struct ts_node *node)
 {
 	return node ? container_of(node, struct hrtimer, node) : NULL;
 }
@@ -260,7 +267,7 @@ static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t
 static __always_inline struct hrtimer *ts_due(struct hrtimer_cpu_base *cpu_base,
 					      struct ts_cpu *ts, ktime_t now)
 {
-	struct timerqueue_node *node = ts_order_expired(&ts->order, cpu_base->clock_base, now);
+	struct ts_node *node = ts_order_expired(&ts->order, cpu_base->clock_base, now);
 
 	if (node && container_of(node, struct hrtimer, node)->shield > ts->level)
 		return container_of(node, struct hrtimer, node);
@@ -297,7 +304,7 @@ static noinline void ts_serve(struct hrtimer_cpu_base *cpu_base, ktime_t now,
 			ts->held |= ts->level == TS_LEVEL_WINDOW;
 		}
 		basenow = ktime_add(now, timer->base->offset);
-		__run_hrtimer(cpu_base, timer->base, timer, &basenow, flags);
+		ts_run(cpu_base, timer, basenow, flags);
 		if (level < 0)
 			ts->held = false;
 		/* A window of a higher level may be open by now. */
@@ -328,7 +335,7 @@ static bool ts_unmasks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 {
 	ktime_t first = ts_earliest(cpu_base, ts->level).expires;
 
-	if (min(first, ts_late(cpu_base, ts->level)) >= cpu_base->expires_next)
+	if (min(first, ts_late(cpu_base, ts->level)) >= ts_device(cpu_base))
 		return false;
 	if (first > ktime_get())
 		return true;
@@ -340,14 +347,14 @@ static bool ts_unmasks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 static bool ts_masks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
 {
 	struct ts_next first = ts_earliest(cpu_base, before);
+	ktime_t device = ts_device(cpu_base);
 
 	if (!(first.expires != TS_NEVER && first.level < ts->level &&
-	      max(first.expires, 0) == cpu_base->expires_next) &&
-	    !(ts_late(cpu_base, before) == cpu_base->expires_next &&
-	      ts_late(cpu_base, ts->level) != cpu_base->expires_next))
+	      max(first.expires, 0) == device) &&
+	    !(ts_late(cpu_base, before) == device && ts_late(cpu_base, ts->level) != device))
 		return false;
 	this_cpu_inc(ts_stats.masked);
-	trace_timershield_masked(max(first.level, 0), ts->level, cpu_base->expires_next);
+	trace_timershield_masked(max(first.level, 0), ts->level, device);
 	return true;
 }
 
@@ -362,7 +369,7 @@ static noinline void ts_look(int before)
 	/* A CPU that goes offline has nothing to serve, and takes no irq_work any longer. */
 	if (cpu_base->online &&
 	    (ts->level < before ? ts_unmasks(cpu_base, ts) : ts_masks(cpu_base, ts, before)))
-		hrtimer_force_reprogram(cpu_base, 1);
+		ts_program(cpu_base);
 	raw_spin_unlock(&cpu_base->lock);
 }
 
@@ -379,7 +386,7 @@ static noinline void ts_look(int before)
  */
 static __always_inline bool ts_stays_lower(int before)
 {
-	ktime_t expires_next = __this_cpu_read(hrtimer_bases.expires_next);
+	ktime_t expires_next = ts_this_device();
 
 	return __this_cpu_read(ts_cpus.order.soonest) >= expires_next &&
 		__this_cpu_read(hrtimer_bases.softirq_expires_next) > expires_next &&
@@ -388,7 +395,7 @@ static __always_inline bool ts_stays_lower(int before)
 
 static __always_inline bool ts_stays_higher(int level)
 {
-	ktime_t expires_next = __this_cpu_read(hrtimer_bases.expires_next);
+	ktime_t expires_next = ts_this_device();
 
 	return __this_cpu_read(hrtimer_bases.softirq_expires_next) > expires_next &&
 		(__this_cpu_read(ts_cpus.order.soonest) > expires_next ||
@@ -432,7 +439,7 @@ void __timershield_expect(struct task_struct *next)
 {
 	int level = ts_level(next);
 
-	if (task_cpu(next) == smp_processor_id() && this_cpu_ptr(&hrtimer_bases)->in_hrtirq &&
+	if (task_cpu(next) == smp_processor_id() && this_cpu_ptr(&hrtimer_bases)->ts_serving &&
 	    level > this_cpu_read(ts_cpus.level))
 		this_cpu_write(ts_cpus.level, level);
 }
@@ -469,9 +476,11 @@ static void ts_work(struct irq_work *work)
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
 	/*
 	 * If irq_work has no interrupt of its own, this runs in that of the tick,
-	 * which handles the rest.
+	 * which handles the rest. A device that is yet to be programmed will have
+	 * an interrupt at once.
 	 */
-	if (unlikely(!cpu_base->online || cpu_base->in_hrtirq)) {
+	if (unlikely(!cpu_base->online || cpu_base->ts_serving)) {
+		ts_program_later(cpu_base);
 		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 		return;
 	}
@@ -481,9 +490,9 @@ static void ts_work(struct irq_work *work)
 	served = __this_cpu_read(ts_stats.served);
 	ts_trace_deferred(cpu_base, ts, now);
 	/* Callbacks that start timers must not program the device: that is done below. */
-	cpu_base->in_hrtirq = 1;
+	cpu_base->ts_serving = 1;
 	ts_serve(cpu_base, now, flags, false);
-	cpu_base->in_hrtirq = 0;
+	cpu_base->ts_serving = 0;
 	this_cpu_add(ts_stats.deferred, __this_cpu_read(ts_stats.served) - served);
 	hrtimer_force_reprogram(cpu_base, 1);
 	raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
@@ -494,7 +503,8 @@ static void ts_give_up(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	timer->base = base;
 	base->cpu_base->active_bases |= 1 << base->index;
-	timerqueue_add(&base->active, &timer->node);
+	ts_head_add(&base->active, &timer->node);
+	ts_base_changed(base);
 }
 
 static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *base)
@@ -503,6 +513,22 @@ static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *bas
 
 	return timer->shield == 1 + ts_level_of(p) && ts_is_bound(p, base->cpu_base->cpu);
 }
+
+#if MT_LINUX_7
+/* Starts a timer anew on the same base, without a look at its neighbours in the queue. */
+static noinline bool ts_restart(struct hrtimer *timer, struct hrtimer_clock_base *base,
+				enum hrtimer_mode mode, ktime_t expires, u64 delta)
+{
+	bool was_queued = timer->is_queued;
+
+	if (was_queued) {
+		debug_hrtimer_deactivate(timer);
+		__remove_hrtimer(timer, base, HRTIMER_STATE_ENQUEUED, false);
+	}
+	hrtimer_set_expires_range_ns(timer, expires, delta);
+	return enqueue_hrtimer(timer, base, mode, was_queued);
+}
+#endif
 
 /*
  * Moves a pending timer to its new level, or to the ordinary queue. In between
@@ -654,8 +680,7 @@ static __cold void ts_take(struct hrtimer *timer, struct hrtimer_clock_base *bas
 
 	if (!ts_has_level(timer, base))
 		return;
-	if (!timerqueue_del(&base->active, &timer->node))
-		base->cpu_base->active_bases &= ~(1 << base->index);
+	ts_unqueue(timer, base);
 	/* The task may have changed meanwhile. */
 	if (!ts_enqueue(timer, base, &matters))
 		ts_give_up(timer, base);
@@ -669,7 +694,7 @@ static __cold void ts_take_some(struct ts_cpu *ts, struct hrtimer_clock_base *ba
 	for (n = 0; ts->cursor && n < TS_CHUNK; n++) {
 		struct hrtimer *timer = ts->cursor;
 
-		ts_set_cursor(ts, timerqueue_iterate_next(&timer->node));
+		ts_set_cursor(ts, ts_head_next(&timer->node));
 		timer->shield = 0;
 		ts_take(timer, base);
 	}
@@ -689,7 +714,7 @@ static __cold void ts_fill_from(struct hrtimer_clock_base *base)
 	bool more;
 
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
-	ts_set_cursor(ts, timerqueue_getnext(&base->active));
+	ts_set_cursor(ts, ts_head_first(&base->active));
 	do {
 		ts_take_some(ts, base);
 		more = ts->cursor;
@@ -721,7 +746,7 @@ static __cold void ts_turn(void *on)
 	raw_spin_lock(&cpu_base->lock);
 	ts->on = *(bool *)on;
 	ts_refresh_level(ts);
-	hrtimer_force_reprogram(cpu_base, 0);
+	ts_program(cpu_base);
 	raw_spin_unlock(&cpu_base->lock);
 }
 

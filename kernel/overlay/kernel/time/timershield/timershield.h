@@ -12,6 +12,7 @@
 #define _KERNEL_TIME_TIMERSHIELD_H
 
 #include <linux/jump_label.h>
+#include <linux/macrotick_linux.h>
 
 #ifdef CONFIG_TIMERSHIELD
 
@@ -46,6 +47,27 @@ static __always_inline bool timershield_dequeue(struct hrtimer *timer,
 	ts_dequeue(timer, base);
 	return true;
 }
+
+#if MT_LINUX_7
+static noinline bool ts_restart(struct hrtimer *timer, struct hrtimer_clock_base *base,
+				enum hrtimer_mode mode, ktime_t expires, u64 delta);
+
+/*
+ * Hook of remove_and_enqueue_same_base(), which may leave a timer where it is in
+ * the queue of its base: the timer is or may be kept here.
+ */
+static __always_inline bool timershield_restarts(const struct hrtimer *timer)
+{
+	return static_branch_unlikely(&timershield_on) || unlikely(timer->shield);
+}
+
+static __always_inline bool timershield_restart(struct hrtimer *timer,
+						struct hrtimer_clock_base *base,
+						enum hrtimer_mode mode, ktime_t expires, u64 delta)
+{
+	return ts_restart(timer, base, mode, expires, delta);
+}
+#endif
 
 /* Returns the earlier of @expires and the expiry of the first timer here that matters. */
 static __always_inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
@@ -132,6 +154,14 @@ static inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t
 
 static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
+}
+
+static inline bool timershield_restarts(const struct hrtimer *timer) { return false; }
+
+static inline bool timershield_restart(struct hrtimer *timer, struct hrtimer_clock_base *base,
+				       enum hrtimer_mode mode, ktime_t expires, u64 delta)
+{
+	return false;
 }
 
 #endif
