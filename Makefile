@@ -7,10 +7,11 @@ LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
 BENCH := cargo run --quiet --release -p macrotick-bench --bin macrotick-bench --
 MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
 KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines kernel-scx kernel-debug-scx kernel-net
+VERSIONS := 6.12 7.2 7.3
 # The kernel that make test-full does not need.
 OTHERS := kernel-debug-engines
 
-.PHONY: help setup setup-packages setup-arm64 lab-tool demo test test-full $(KERNELS) $(OTHERS) kernel-arm64 kernel-series tasks product man deb deb-kernel docs lint publish lint-results clean
+.PHONY: help setup setup-packages setup-arm64 setup-newer test-matrix lab-tool demo test test-full $(KERNELS) $(OTHERS) kernel-arm64 kernel-series tasks product man deb deb-kernel docs lint publish lint-results clean
 
 help:
 	@echo "make demo             run examples/robot-arm.yaml in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -23,6 +24,7 @@ help:
 	@echo "                      kernel-net)"
 	@echo "make kernel-arm64     the patched kernel and the tests' programs for arm64, at build/arm64/kernel/Image"
 	@echo "make kernel-series    build every patch of the series that kernel/apply emits"
+	@echo "make test-matrix      build the kernel and run the short scenarios, on every version of Linux: $(VERSIONS)"
 	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
 	@echo "make deb              the Debian packages macrotick and libmacrotick-dev, in build/deb, and Lintian's verdict"
@@ -77,6 +79,10 @@ setup-packages:
 setup-arm64:
 	@./setup arm64
 
+setup-newer: setup
+	@./setup linux-7.2
+	@./setup linux-7.3
+
 deb: setup-packages
 	packaging/deb
 	lintian --fail-on error --allow-root build/deb/*.changes
@@ -107,6 +113,15 @@ lint-results:
 # The lab's tests wait for their kernels behind a lock: building them first shows progress.
 test: lint kernel
 	cargo test --release --workspace -- --include-ignored --skip full_
+
+# The variable works for every other target, too: MACROTICK_LINUX=7.3 make test-kernel.
+test-matrix: setup-newer
+	@failed=; for version in $(VERSIONS); do \
+		echo; echo "Linux $$version"; export MACROTICK_LINUX=$$version; \
+		$(MAKE) --no-print-directory kernel && \
+			cargo test --release -p macrotick-kernel-tests --test golden --test suite -- --include-ignored \
+				--skip full_ --skip on_two_cpus || failed="$$failed $$version"; \
+	done; [ -z "$$failed" ] || { echo; echo "failed:$$failed"; exit 1; }
 
 include suites.mk
 

@@ -47,6 +47,7 @@ mod outcome;
 mod paths;
 mod plan_files;
 mod plugin;
+pub mod port;
 mod program;
 pub mod progress;
 mod qemu;

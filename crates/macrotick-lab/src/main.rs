@@ -12,9 +12,11 @@ usage: macrotick-lab source
        macrotick-lab [--arch ARCHITECTURE] kernel FLAVOR
        macrotick-lab package FLAVOR
        macrotick-lab series [TREE]
+       macrotick-lab port
        macrotick-lab image engines
        macrotick-lab [--arch ARCHITECTURE] run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
 architectures: x86-64 (the default), arm64
+MACROTICK_LINUX chooses the version of Linux: 6.12 (the default), 7.2, 7.3
 trees of a series: series-off, series-on, series-windows, series-timers
 flavours:";
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["package", name] => flavor(name).map_or_else(usage, package),
         ["series"] => series(None),
         ["series", tree] if macrotick_lab::series::is_tree(tree) => series(Some(tree)),
+        ["port"] => port(),
         ["image", "engines"] => image(),
         ["run", name, "--dry-run", program @ ..] => {
             flavor(name).map_or_else(usage, |flavor| show(arch, flavor, program))
@@ -85,6 +88,12 @@ fn package(flavor: Flavor) -> Result<ExitCode, LabError> {
 /// Builds every patch of the series for a mailing list.
 fn series(tree: Option<&str>) -> Result<ExitCode, LabError> {
     macrotick_lab::series::build(&Layout::find()?, tree, &mut Terminal::new())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the page about the versions of Linux.
+fn port() -> Result<ExitCode, LabError> {
+    print!("{}", macrotick_lab::port::page(&Layout::find()?)?);
     Ok(ExitCode::SUCCESS)
 }
 

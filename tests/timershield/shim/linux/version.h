@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The version whose timer queue the shim has. */
+/* The version of Linux with the timer queue of the shim. */
 #ifndef SHIM_LINUX_VERSION_H
 #define SHIM_LINUX_VERSION_H
 
