@@ -208,13 +208,16 @@ static void taprio_gate_open(struct Qdisc *sch)
 			cpu_relax();
 	}
 	/*
-	 * The frames go first, the timer for the rest follows. If another CPU is
-	 * sending, it dequeues again as soon as it gets the lock.
+	 * The frames go first, the timer for the rest follows. If another thread is
+	 * sending, it dequeues again as soon as it gets the lock, and its last
+	 * dequeue arms the timer. This one must not: without a dequeue the current
+	 * entry is an old one, and the timer would expire again and again.
 	 */
 	gate->opening = true;
 	qdisc_run(sch);
 	gate->opening = false;
-	taprio_gate_wait(sch);
+	if (!qdisc_is_running(sch))
+		taprio_gate_wait(sch);
 unlock:
 	spin_unlock(qdisc_lock(sch));
 	local_bh_enable();

@@ -515,7 +515,7 @@ static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *bas
 }
 
 #if MT_LINUX_7
-/* Starts a timer anew on the same base, without a look at its neighbours in the queue. */
+/* Starts a timer again on the same base, without a look at its neighbours in the queue. */
 static noinline bool ts_restart(struct hrtimer *timer, struct hrtimer_clock_base *base,
 				enum hrtimer_mode mode, ktime_t expires, u64 delta)
 {
