@@ -143,6 +143,10 @@ do {										\
 
 #define MT_TASK_WORK_NOTIFY	TWA_RESUME	/* it never allocates */
 
+/* The trace points of page faults, and the parameters of that of a thread's end. */
+#define MT_EXCEPTIONS_HEADER	<trace/events/exceptions.h>
+#define MT_EXIT_PARAMETERS	struct task_struct *p, bool group_dead
+
 #else /* !MT_LINUX_7 */
 
 #define MT_BALANCE_PARAMETERS	struct rq *rq, struct task_struct *prev, struct rq_flags *rf
@@ -157,6 +161,9 @@ do {										\
 } while (0)
 
 #define MT_TASK_WORK_NOTIFY	(TWA_RESUME | TWAF_NO_ALLOC)
+
+#define MT_EXCEPTIONS_HEADER	<asm/trace/exceptions.h>
+#define MT_EXIT_PARAMETERS	struct task_struct *p
 
 #endif /* !MT_LINUX_7 */
 

@@ -294,6 +294,66 @@ struct macrotick_notify {
 };
 
 /*
+ * Starts the flight recorder, for this file. Each possible CPU has a ring with
+ * its latest events, in the order of CPUs. mmap(2) of the file from offset 0,
+ * for reading only, has the rings one behind the other. The recorder ends when
+ * the file is closed and no longer mapped.
+ *
+ *   -EPERM       without CAP_PERFMON; or the kernel is locked down (also -EPERM).
+ *   -EINVAL      the number of events is not a power of two, is less than a page of
+ *                them, or more than MACROTICK_MAX_EVENTS.
+ *   -EBUSY       there is a recorder.
+ *   -ENOMEM      no memory for the rings.
+ *   -EOPNOTSUPP  the kernel has no trace points.
+ */
+#define MACROTICK_MAX_EVENTS	(1U << 17)
+struct macrotick_recorder {
+	__u32	size;
+	__u32	flags;		/* must be zero */
+	__u32	nr_events;	/* of each ring */
+	__u32	nr_rings;	/* out */
+};
+
+/* With the meaning of an event's object and data. */
+enum macrotick_event_kind {
+	MACROTICK_EVENT_SWITCH = 1,	/* next thread; its priority << 32 | state of this one */
+	MACROTICK_EVENT_WAKES,		/* a thread; its priority << 32 */
+	MACROTICK_EVENT_EXITS,		/* a thread */
+	MACROTICK_EVENT_IRQ_BEGINS,	/* number of an interrupt */
+	MACROTICK_EVENT_IRQ_ENDS,	/* the same */
+	MACROTICK_EVENT_VECTOR_BEGINS,	/* vector of an interrupt of the CPU itself (x86) */
+	MACROTICK_EVENT_VECTOR_ENDS,	/* the same */
+	MACROTICK_EVENT_SOFTIRQ_BEGINS,	/* number of a softirq */
+	MACROTICK_EVENT_SOFTIRQ_ENDS,	/* the same */
+	MACROTICK_EVENT_LOCK_BEGINS,	/* flags (LCB_F_*); address of a lock */
+	MACROTICK_EVENT_LOCK_ENDS,	/* 0 or an error; address of a lock */
+	MACROTICK_EVENT_PAGE_FAULT,	/* error code (x86); address */
+	MACROTICK_EVENT_WINDOW_BEGINS,	/* CPU; instant of the table */
+	MACROTICK_EVENT_WINDOW_SKIPPED,	/* the same */
+	MACROTICK_EVENT_MISSES,		/* the same; the instant is the deadline */
+	MACROTICK_EVENT_JOB_BEGINS,	/* lower half of the job's number; its nominal instant */
+	MACROTICK_EVENT_JOB_ENDS,	/* the same */
+};
+
+/*
+ * An event of a ring. The kernel sets the sequence to 0, writes the event, and
+ * then sets the sequence to its number on the CPU. A reader that finds the same
+ * number, not 0, before and after its copy has the whole event. An interrupt's
+ * event can have a greater number than an event that it interrupts, and an
+ * earlier instant.
+ */
+struct macrotick_event {
+	__u32	sequence;
+	__u16	kind;		/* enum macrotick_event_kind */
+	__u16	reserved;
+	__u64	ns;		/* CLOCK_MONOTONIC */
+	__u32	thread;		/* that the CPU was running */
+	__u32	object;
+	__u64	data;
+	char	name[MACROTICK_NAME_LEN];	/* of a thread or entity; else undefined */
+};
+
+/*
  * Makes a thread a member of an entity. The thread keeps its policy until it
  * waits, or until sched_setattr(2). A pool serves it at once. Its children
  * under SCHED_TT become members, too.
@@ -362,6 +422,7 @@ struct macrotick_wait {
 #define MACROTICK_IOC_GET	MACROTICK_IOC(0x04)	/* struct macrotick_get */
 #define MACROTICK_IOC_STATS	MACROTICK_IOC(0x05)	/* struct macrotick_entity_stats */
 #define MACROTICK_IOC_NOTIFY	MACROTICK_IOC(0x06)	/* struct macrotick_notify */
+#define MACROTICK_IOC_RECORD	MACROTICK_IOC(0x07)	/* struct macrotick_recorder */
 #define MACROTICK_IOC_BIND	MACROTICK_IOC(0x10)	/* struct macrotick_bind */
 #define MACROTICK_IOC_UNBIND	MACROTICK_IOC(0x11)	/* struct macrotick_unbind */
 #define MACROTICK_IOC_WAIT	MACROTICK_IOC(0x12)	/* struct macrotick_wait */

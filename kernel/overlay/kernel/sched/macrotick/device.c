@@ -319,6 +319,17 @@ static int ioctl_wait(void __user *user)
 	return err;
 }
 
+static int ioctl_record(struct file *file, void __user *user)
+{
+	struct macrotick_recorder arg;
+	int err = FETCH(arg, nr_rings, user);
+
+	/* Checks first that the result can be written back: otherwise nothing may change. */
+	err = err ?: STORE(user, arg);
+	err = err ?: mt_start_recorder(file, &arg);
+	return err ?: STORE(user, arg);
+}
+
 static long macrotick_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
@@ -329,6 +340,8 @@ static long macrotick_ioctl(struct file *file, unsigned int cmd, unsigned long a
 		return ioctl_get(user);
 	if (cmd == MACROTICK_IOC_STATS)
 		return ioctl_stats(user);
+	if (cmd == MACROTICK_IOC_RECORD)
+		return ioctl_record(file, user);
 	if (!capable(CAP_SYS_NICE))
 		return -EPERM;
 	switch (cmd) {
@@ -350,10 +363,23 @@ static long macrotick_ioctl(struct file *file, unsigned int cmd, unsigned long a
 	return -ENOTTY;
 }
 
+static int macrotick_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	return mt_map_recorder(file, vma);
+}
+
+static int macrotick_release(struct inode *inode, struct file *file)
+{
+	mt_end_recorder(file);
+	return 0;
+}
+
 static const struct file_operations macrotick_fops = {
 	.owner		= THIS_MODULE,
 	.unlocked_ioctl	= macrotick_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
+	.mmap		= macrotick_mmap,
+	.release	= macrotick_release,
 	.llseek		= noop_llseek,
 };
 

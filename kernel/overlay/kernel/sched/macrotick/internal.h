@@ -20,6 +20,7 @@
  * pool.c    threads that do not know jobs, and their control groups.
  * miss.c    jobs that are not complete in time.
  * hotplug.c CPUs that go offline and come back.
+ * recorder.c the latest events of each CPU.
  * device.c  /dev/macrotick.
  *
  * Lock order: mt_control (rt_mutex) > p->pi_lock > rq lock > mt_table_lock > an
@@ -442,6 +443,25 @@ void mt_redecide(struct task_struct *p);
 int mt_bind(struct task_struct *p, const char *name);
 int mt_unbind(struct task_struct *p);
 int mt_set_policy(struct task_struct *p);
+
+/* recorder.c */
+#ifdef CONFIG_TRACEPOINTS
+int mt_start_recorder(struct file *file, struct macrotick_recorder *arg);
+int mt_map_recorder(struct file *file, struct vm_area_struct *vma);
+void mt_end_recorder(struct file *file);
+#else
+static inline int mt_start_recorder(struct file *file, struct macrotick_recorder *arg)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int mt_map_recorder(struct file *file, struct vm_area_struct *vma)
+{
+	return -ENODEV;
+}
+
+static inline void mt_end_recorder(struct file *file) { }
+#endif
 
 /* wait.c */
 int mt_wait(struct macrotick_wait *arg);
