@@ -1,170 +1,134 @@
-//! The kernel's events, as they stand in the ring buffers of tracefs.
+//! The kernel's events (`macrotick_uapi`), in the terms of this crate.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use macrotick_host::sys::Tid;
-use macrotick_host::trace::{Field, Instance, Point, Text};
-use macrotick_host::HostFailure;
+use macrotick_uapi::event as kind;
 
-use crate::event::{JobOf, Softirq, State, What};
+use crate::event::{Event, JobOf, Softirq, State, What};
 
-/// The events that every kernel has which the recorder works with.
-const NEEDED: [&str; 3] = ["sched/sched_switch", "sched/sched_waking", "sched/sched_process_exit"];
-/// Those that depend on options, on the architecture, or on Macrotick.
-const OPTIONAL: [&str; 13] = [
-    "irq/irq_handler_entry",
-    "irq/irq_handler_exit",
-    "irq/softirq_entry",
-    "irq/softirq_exit",
-    "lock/contention_begin",
-    "lock/contention_end",
-    "exceptions/page_fault_user",
-    "exceptions/page_fault_kernel",
-    "macrotick/macrotick_window_begin",
-    "macrotick/macrotick_window_skipped",
-    "macrotick/macrotick_miss",
-    "macrotick/macrotick_release",
-    "macrotick/macrotick_complete",
-];
-/// The folder of the interrupts of the CPU itself, on x86-64: the timer, and those of other CPUs.
-const VECTORS: &str = "irq_vectors";
-
-/// Returns the trace points that this kernel has.
-pub(crate) fn points(instance: &Instance) -> Vec<String> {
-    let there = OPTIONAL.iter().filter(|event| instance.has(event)).map(|event| (*event).to_owned());
-    let vectors = instance.events_in(VECTORS).into_iter();
-    // Setting up a vector is no interrupt.
-    let vectors = vectors.filter(|event| event.ends_with("_entry") || event.ends_with("_exit"));
-    NEEDED
-        .map(str::to_owned)
-        .into_iter()
-        .chain(there)
-        .chain(vectors.map(|event| format!("{VECTORS}/{event}")))
-        .collect()
-}
-
-/// Reads the data of one kind of event.
-enum Reader {
-    Switch { state: Field, next: Field, priority: Field, name: Text },
-    Wakes { thread: Field, priority: Field, name: Text },
-    Exits(Field),
-    Interrupt { number: Field, name: Text },
-    Vector(String),
-    InterruptEnds,
-    Softirq(Field),
-    SoftirqEnds,
-    Lock(Field),
-    LockEnds,
-    Fault,
-    Window { kind: fn(String, i64) -> What, entity: Text, instant: Field },
-    Job { kind: fn(JobOf) -> What, entity: Text, job: Field, nominal: Field },
-}
-
-/// The places of all fields.
+/// Names the interrupts of devices.
+#[derive(Default)]
 pub(crate) struct Decoder {
-    thread: Field,
-    readers: BTreeMap<u16, Reader>,
-}
-
-/// An event with the name of a thread, if it has one.
-pub(crate) struct Decoded {
-    pub thread: Tid,
-    pub what: What,
-    pub name: Option<(Tid, String)>,
+    interrupts: BTreeMap<u32, String>,
 }
 
 impl Decoder {
-    /// Reads the descriptions of the trace points.
-    pub(crate) fn read(instance: &Instance, points: &[String]) -> Result<Decoder, HostFailure> {
-        let mut readers = BTreeMap::new();
-        let mut common = None;
-        for name in points {
-            let point = Point::read(instance, name)?;
-            common.get_or_insert(point.field("common_pid")?);
-            readers.insert(point.id, reader(name, &point)?);
-        }
-        Ok(Decoder { thread: common.expect("there is a point"), readers })
+    /// Reads an event of a CPU, with the name of a thread if it has one. `None`: an unknown kind.
+    pub(crate) fn decode(&mut self, cpu: u32, event: &macrotick_uapi::Event) -> Option<(Event, Option<(Tid, String)>)> {
+        let thread = event.object as Tid;
+        let priority = (event.data >> 32) as i32;
+        let mut name = None;
+        let what = match event.kind {
+            kind::SWITCH => {
+                name = Some((thread, text(&event.name)));
+                What::Switch { state: State::of(event.data as u32), next: thread, priority }
+            }
+            kind::WAKES => {
+                name = Some((thread, text(&event.name)));
+                What::Wakes { thread, priority }
+            }
+            kind::EXITS => What::Exits(thread),
+            kind::IRQ_BEGINS => What::InterruptBegins(self.interrupt(event.object)),
+            kind::VECTOR_BEGINS => What::InterruptBegins(vector(event.object)),
+            kind::IRQ_ENDS | kind::VECTOR_ENDS => What::InterruptEnds,
+            kind::SOFTIRQ_BEGINS => What::SoftirqBegins(Softirq(event.object)),
+            kind::SOFTIRQ_ENDS => What::SoftirqEnds,
+            kind::LOCK_BEGINS => What::WaitsForLock(event.data),
+            kind::LOCK_ENDS => What::HasLock,
+            kind::PAGE_FAULT => What::PageFault,
+            kind::WINDOW_BEGINS => What::WindowBegins { entity: text(&event.name), instant: event.data as i64 },
+            kind::WINDOW_SKIPPED => What::WindowSkipped { entity: text(&event.name), instant: event.data as i64 },
+            kind::MISSES => What::Misses { entity: text(&event.name), instant: event.data as i64 },
+            kind::JOB_BEGINS => What::JobBegins(job(event)),
+            kind::JOB_ENDS => What::JobEnds(job(event)),
+            _ => return None,
+        };
+        Some((Event { at: event.ns as i64, cpu, thread: event.thread as Tid, what }, name))
     }
 
-    /// Reads an event.
-    pub(crate) fn decode(&self, data: &[u8]) -> Option<Decoded> {
-        let kind = u16::from_ne_bytes(data.get(..2)?.try_into().ok()?);
-        let reader = self.readers.get(&kind)?;
-        let thread = self.thread.of(data) as Tid;
-        let mut name = None;
-        let what = match reader {
-            Reader::Switch { state, next, priority, name: text } => {
-                let next = next.of(data) as Tid;
-                name = Some((next, text.of(data)));
-                What::Switch { state: State::of(state.of(data)), next, priority: priority.of(data) as i32 }
-            }
-            Reader::Wakes { thread, priority, name: text } => {
-                let thread = thread.of(data) as Tid;
-                name = Some((thread, text.of(data)));
-                What::Wakes { thread, priority: priority.of(data) as i32 }
-            }
-            Reader::Exits(thread) => What::Exits(thread.of(data) as Tid),
-            Reader::Interrupt { number, name } => {
-                What::InterruptBegins(format!("{} ({})", number.of(data), name.of(data)))
-            }
-            Reader::Vector(name) => What::InterruptBegins(name.clone()),
-            Reader::InterruptEnds => What::InterruptEnds,
-            Reader::Softirq(vector) => What::SoftirqBegins(Softirq(vector.of(data) as u32)),
-            Reader::SoftirqEnds => What::SoftirqEnds,
-            Reader::Lock(address) => What::WaitsForLock(address.of(data) as u64),
-            Reader::LockEnds => What::HasLock,
-            Reader::Fault => What::PageFault,
-            Reader::Window { kind, entity, instant } => kind(entity.of(data), instant.of(data)),
-            Reader::Job { kind, entity, job, nominal } => {
-                kind(JobOf { entity: entity.of(data), job: job.of(data) as u64, nominal: nominal.of(data) })
+    /// Returns an interrupt with its number and its devices.
+    fn interrupt(&mut self, number: u32) -> String {
+        let of_device = |number: u32| {
+            let devices = fs::read_to_string(format!("/sys/kernel/irq/{number}/actions")).unwrap_or_default();
+            match devices.trim() {
+                "" => number.to_string(),
+                devices => format!("{number} ({devices})"),
             }
         };
-        Some(Decoded { thread, what, name })
+        self.interrupts.entry(number).or_insert_with(|| of_device(number)).clone()
     }
 }
 
-fn reader(name: &str, point: &Point) -> Result<Reader, HostFailure> {
-    let (field, text) = (|name| point.field(name), |name| point.text(name));
-    let window = |kind| Ok(Reader::Window { kind, entity: text("entity")?, instant: field("instant")? });
-    let job = |kind| Ok(Reader::Job { kind, entity: text("entity")?, job: field("job")?, nominal: field("nominal")? });
-    match name {
-        "sched/sched_switch" => Ok(Reader::Switch {
-            state: field("prev_state")?,
-            next: field("next_pid")?,
-            priority: field("next_prio")?,
-            name: text("next_comm")?,
-        }),
-        "sched/sched_waking" => {
-            Ok(Reader::Wakes { thread: field("pid")?, priority: field("prio")?, name: text("comm")? })
-        }
-        "sched/sched_process_exit" => Ok(Reader::Exits(field("pid")?)),
-        "irq/irq_handler_entry" => Ok(Reader::Interrupt { number: field("irq")?, name: text("name")? }),
-        "irq/irq_handler_exit" => Ok(Reader::InterruptEnds),
-        "irq/softirq_entry" => Ok(Reader::Softirq(field("vec")?)),
-        "irq/softirq_exit" => Ok(Reader::SoftirqEnds),
-        "lock/contention_begin" => Ok(Reader::Lock(field("lock_addr")?)),
-        "lock/contention_end" => Ok(Reader::LockEnds),
-        "exceptions/page_fault_user" | "exceptions/page_fault_kernel" => Ok(Reader::Fault),
-        "macrotick/macrotick_window_begin" => window(|entity, instant| What::WindowBegins { entity, instant }),
-        "macrotick/macrotick_window_skipped" => window(|entity, instant| What::WindowSkipped { entity, instant }),
-        "macrotick/macrotick_miss" => window(|entity, instant| What::Misses { entity, instant }),
-        "macrotick/macrotick_release" => job(What::JobBegins),
-        "macrotick/macrotick_complete" => job(What::JobEnds),
-        vector => {
-            let vector = vector.rsplit('/').next().unwrap_or(vector);
-            Ok(match vector.strip_suffix("_entry") {
-                Some(vector) => Reader::Vector(words(vector)),
-                None => Reader::InterruptEnds,
-            })
-        }
+fn job(event: &macrotick_uapi::Event) -> JobOf {
+    JobOf { entity: text(&event.name), job: u64::from(event.object), nominal: event.data as i64 }
+}
+
+fn text(name: &[u8]) -> String {
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
+/// Returns an interrupt of the CPU itself in words (`arch/x86/include/asm/irq_vectors.h`).
+fn vector(number: u32) -> String {
+    match number {
+        0xec => "timer".to_owned(),
+        0xf6 => "irq work".to_owned(),
+        0xfb => "call function single".to_owned(),
+        0xfc => "call function".to_owned(),
+        0xfd => "request to reschedule".to_owned(),
+        other => format!("vector {other:#x}"),
     }
 }
 
-/// Returns an interrupt of the CPU itself in words.
-fn words(vector: &str) -> String {
-    match vector {
-        "local_timer" => "timer".to_owned(),
-        "reschedule" => "request to reschedule".to_owned(),
-        other => other.replace('_', " "),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(kind: u16, object: u32, data: u64, name: &str) -> macrotick_uapi::Event {
+        let name = macrotick_uapi::name(name);
+        macrotick_uapi::Event { sequence: 1, kind, ns: 7, thread: 3, object, data, name, ..Default::default() }
+    }
+
+    fn decoded(event: &macrotick_uapi::Event) -> What {
+        Decoder::default().decode(1, event).expect("a known kind").0.what
+    }
+
+    #[test]
+    fn a_switch_has_state_priority_and_name() {
+        let event = raw(kind::SWITCH, 5, 98 << 32 | 0x1, "logger");
+        let (event, name) = Decoder::default().decode(2, &event).unwrap();
+        assert_eq!((event.at, event.cpu, event.thread), (7, 2, 3));
+        assert_eq!(event.what, What::Switch { state: State::Sleeps, next: 5, priority: 98 });
+        assert_eq!(name, Some((5, "logger".to_owned())));
+    }
+
+    /// The kernel's priority of a thread of SCHED_DEADLINE is -1.
+    #[test]
+    fn a_priority_may_be_negative() {
+        let event = raw(kind::WAKES, 5, u64::from(u32::MAX) << 32, "x");
+        assert_eq!(decoded(&event), What::Wakes { thread: 5, priority: -1 });
+    }
+
+    #[test]
+    fn windows_and_jobs_have_their_entity() {
+        let long = "x".repeat(31);
+        let missed = What::Misses { entity: long.clone(), instant: 9 };
+        assert_eq!(decoded(&raw(kind::MISSES, 0, 9, &long)), missed);
+        let job = JobOf { entity: "a".to_owned(), job: 4, nominal: 8 };
+        assert_eq!(decoded(&raw(kind::JOB_BEGINS, 4, 8, "a")), What::JobBegins(job));
+    }
+
+    #[test]
+    fn interrupts_have_names_where_they_are_known() {
+        assert_eq!(decoded(&raw(kind::VECTOR_BEGINS, 0xec, 0, "")), What::InterruptBegins("timer".to_owned()));
+        let unknown = decoded(&raw(kind::IRQ_BEGINS, 4_000_000_000, 0, ""));
+        assert_eq!(unknown, What::InterruptBegins("4000000000".to_owned()));
+    }
+
+    #[test]
+    fn an_unknown_kind_is_left_out() {
+        assert!(Decoder::default().decode(0, &raw(99, 0, 0, "")).is_none());
     }
 }

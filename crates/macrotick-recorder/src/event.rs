@@ -90,7 +90,7 @@ pub struct JobOf {
     pub nominal: i64,
 }
 
-/// The state of a thread that leaves a CPU (`include/trace/events/sched.h`).
+/// The state of a thread that leaves a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It could go on.
@@ -108,14 +108,21 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the state of a number in `sched_switch`.
-    pub(crate) fn of(number: i64) -> State {
-        match number {
-            0 | 0x100 => State::Preempted,
-            0x4 => State::Stopped,
-            0x8 => State::Traced,
-            0x10 | 0x20 => State::Dead,
-            0x1 | 0x80 => State::Sleeps,
+    /// Returns the state of the kernel's bits (`TASK_*` in `include/linux/sched.h`).
+    pub(crate) fn of(bits: u32) -> State {
+        const INTERRUPTIBLE: u32 = 0x1;
+        const STOPPED: u32 = 0x4;
+        const TRACED: u32 = 0x8;
+        /// `EXIT_DEAD`, `EXIT_ZOMBIE` and `TASK_DEAD`.
+        const DEAD: u32 = 0x10 | 0x20 | 0x80;
+        /// A kernel thread without work: its wait does not count as load.
+        const NO_LOAD: u32 = 0x400;
+        match bits {
+            0 => State::Preempted,
+            _ if bits & STOPPED != 0 => State::Stopped,
+            _ if bits & TRACED != 0 => State::Traced,
+            _ if bits & DEAD != 0 => State::Dead,
+            _ if bits & (INTERRUPTIBLE | NO_LOAD) != 0 => State::Sleeps,
             _ => State::Waits,
         }
     }
@@ -155,6 +162,12 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Leaves out the events before an instant, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub fn since(mut self, instant: i64) -> Recording {
+        self.events.retain(|event| event.at >= instant);
+        self
+    }
+
     /// Returns the name of a thread with its number.
     pub fn name(&self, thread: Tid) -> String {
         match self.names.get(&thread) {

@@ -1,6 +1,6 @@
 //! The flight recorder.
 //!
-//! The kernel keeps the latest events of each CPU in a ring buffer of tracefs ([`Recorder`]). After a miss they become a
+//! The kernel keeps the latest events of each CPU in a ring that is mapped ([`Recorder`]). After a miss they become a
 //! [`Recording`]. [`explain`](explain()) divides the windows of the missed job among what had them, and names the largest part as the
 //! [`Cause`]. [`trace_json`] writes the recording for Perfetto.
 

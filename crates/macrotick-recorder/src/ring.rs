@@ -1,60 +1,44 @@
-//! The ring buffers of all CPUs.
+//! The rings of all CPUs.
 
-use std::fs::File;
-
-use macrotick_host::sys;
-use macrotick_host::trace::{self, Instance};
+use macrotick_host::device;
 use macrotick_host::HostFailure;
+use macrotick_uapi::{Device, Event, Rings};
 
-use crate::decode::{self, Decoder};
-use crate::event::{Event, Recording};
+use crate::decode::Decoder;
+use crate::event::Recording;
 
-/// The name of the instance in tracefs.
-const NAME: &str = "macrotick-recorder";
-
-/// The running recorder. Dropping it ends it.
+/// The running recorder. The kernel stops it when this is dropped.
 pub struct Recorder {
-    /// The ring buffers by CPU. They are closed before the instance is removed.
-    buffers: Vec<(u32, File)>,
-    instance: Instance,
+    /// Before the device: the kernel keeps a device open while its rings are mapped.
+    rings: Rings,
+    _device: Device,
     decoder: Decoder,
 }
 
 impl Recorder {
-    /// Starts to record, with ring buffers of this size for each CPU.
+    /// Starts to record, with rings of at least this size for each CPU.
     ///
     /// # Errors
     ///
-    /// The kernel has no trace points, or the caller must not use them.
+    /// The kernel has no recorder, another program has it, or the caller must not use it.
     pub fn start(kilobytes: u32) -> Result<Recorder, HostFailure> {
-        let instance = Instance::ring(NAME, kilobytes)?;
-        let points = decode::points(&instance);
-        let decoder = Decoder::read(&instance, &points)?;
-        let open = |cpu| Ok((cpu, instance.open_raw(cpu)?));
-        let buffers = sys::online_cpus()?.into_iter().map(open).collect::<Result<Vec<_>, HostFailure>>()?;
-        points.iter().try_for_each(|point| instance.enable(point))?;
-        instance.start()?;
-        Ok(Recorder { buffers, instance, decoder })
+        let device = device::open()?;
+        let events = (kilobytes * 1024 / size_of::<Event>() as u32).next_power_of_two();
+        let rings = device.record(events).map_err(|errno| device::failed("start the flight recorder", errno))?;
+        Ok(Recorder { rings, _device: device, decoder: Decoder::default() })
     }
 
-    /// Takes what was recorded until now, and goes on. Events during this call are lost.
-    ///
-    /// # Errors
-    ///
-    /// The ring buffers cannot be read.
-    pub fn take(&mut self) -> Result<Recording, HostFailure> {
-        self.instance.stop()?;
+    /// Returns the latest events. The kernel goes on recording.
+    pub fn latest(&mut self) -> Recording {
         let mut recording = Recording::default();
-        for (cpu, buffer) in &mut self.buffers {
-            let found = |at: i64, data: &[u8]| {
-                let Some(decoded) = self.decoder.decode(data) else { return };
-                recording.events.push(Event { at, cpu: *cpu, thread: decoded.thread, what: decoded.what });
-                recording.names.extend(decoded.name);
-            };
-            trace::drain(buffer, found).map_err(HostFailure::system("read recorded events"))?;
+        for ring in 0..self.rings.count() {
+            for event in self.rings.latest(ring) {
+                let Some((event, name)) = self.decoder.decode(ring as u32, &event) else { continue };
+                recording.events.push(event);
+                recording.names.extend(name);
+            }
         }
         recording.events.sort_by_key(|event| event.at);
-        self.instance.start()?;
-        Ok(recording)
+        recording
     }
 }

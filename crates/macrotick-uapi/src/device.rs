@@ -5,7 +5,10 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::{call, name, Argument, Bind, Entity, Get, Notify, Sized32, Start, Stats, Unbind, Wait, Window, DEVICE};
+use crate::{
+    call, name, Argument, Bind, Entity, Get, Notify, Recorder, Rings, Sized32, Start, Stats, Unbind, Wait, Window,
+    DEVICE,
+};
 
 /// The error of an attempt to open the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +121,15 @@ impl Device {
     /// `ENOENT`: no table, or no such entity; `EBADF`, `EINVAL`: no eventfd.
     pub fn notify(&self, entity: u32, eventfd: i32) -> Result<(), i32> {
         self.call(&mut Notify { entity, eventfd, ..Default::default() })
+    }
+
+    /// Starts the flight recorder with this number of events for each CPU, a power of two. It records until the device
+    /// and the rings are dropped. `EPERM`: without `CAP_PERFMON`, or the kernel is locked down; `EINVAL`: another
+    /// number; `EBUSY`: there is a recorder; `EOPNOTSUPP`: a kernel without trace points.
+    pub fn record(&self, nr_events: u32) -> Result<Rings, i32> {
+        let mut recorder = Recorder { nr_events, ..Default::default() };
+        self.call(&mut recorder)?;
+        Rings::map(&self.0, recorder.nr_rings as usize, nr_events as usize)
     }
 
     /// Binds the caller (-1), or the thread of a pidfd, to an entity. `ENOENT`: no table, or no such entity; `EBUSY`:

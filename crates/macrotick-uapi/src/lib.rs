@@ -10,10 +10,14 @@
 
 mod device;
 pub mod error;
+mod rings;
 mod structures;
 
 pub use device::{Device, OpenError};
-pub use structures::{name, Argument, Bind, Entity, Get, Install, Notify, Sized32, Start, Stats, Unbind, Wait, Window};
+pub use rings::Rings;
+pub use structures::{
+    name, Argument, Bind, Entity, Event, Get, Install, Notify, Recorder, Sized32, Start, Stats, Unbind, Wait, Window,
+};
 
 /// The path of the device: `MACROTICK_DEVICE`.
 pub const DEVICE: &str = "/dev/macrotick";
@@ -73,6 +77,47 @@ pub const MAX_SLICE_NS: u64 = 1_000_000_000;
 /// Every entity of the table, for [`Notify::entity`]: `MACROTICK_ALL_ENTITIES`.
 pub const ALL_ENTITIES: u32 = u32::MAX;
 
+/// The greatest number of events of a ring: `MACROTICK_MAX_EVENTS`.
+pub const MAX_EVENTS: u32 = 1 << 17;
+
+/// The values of [`Event::kind`]: `enum macrotick_event_kind`.
+pub mod event {
+    /// The CPU changes to another thread.
+    pub const SWITCH: u16 = 1;
+    /// A thread becomes ready.
+    pub const WAKES: u16 = 2;
+    /// A thread ends.
+    pub const EXITS: u16 = 3;
+    /// The interrupt of a device begins.
+    pub const IRQ_BEGINS: u16 = 4;
+    /// It ends.
+    pub const IRQ_ENDS: u16 = 5;
+    /// An interrupt of the CPU itself begins, on x86-64.
+    pub const VECTOR_BEGINS: u16 = 6;
+    /// It ends.
+    pub const VECTOR_ENDS: u16 = 7;
+    /// The work of a softirq begins.
+    pub const SOFTIRQ_BEGINS: u16 = 8;
+    /// It ends.
+    pub const SOFTIRQ_ENDS: u16 = 9;
+    /// The thread waits for a lock of the kernel.
+    pub const LOCK_BEGINS: u16 = 10;
+    /// It has waited.
+    pub const LOCK_ENDS: u16 = 11;
+    /// The thread touches a page that it cannot use yet, on x86-64.
+    pub const PAGE_FAULT: u16 = 12;
+    /// A window begins.
+    pub const WINDOW_BEGINS: u16 = 13;
+    /// A window had passed when its interrupt came.
+    pub const WINDOW_SKIPPED: u16 = 14;
+    /// A job was not complete at its deadline.
+    pub const MISSES: u16 = 15;
+    /// The thread gets a job.
+    pub const JOB_BEGINS: u16 = 16;
+    /// The thread has done a job.
+    pub const JOB_ENDS: u16 = 17;
+}
+
 /// The values of [`Get::state`]: `enum macrotick_state`.
 pub mod state {
     /// There is no table.
@@ -106,6 +151,8 @@ pub mod call {
     pub const STATS: u32 = ioc(0x05);
     /// Takes [`Notify`](crate::Notify).
     pub const NOTIFY: u32 = ioc(0x06);
+    /// Takes [`Recorder`](crate::Recorder).
+    pub const RECORD: u32 = ioc(0x07);
     /// Takes [`Bind`](crate::Bind).
     pub const BIND: u32 = ioc(0x10);
     /// Takes [`Unbind`](crate::Unbind).

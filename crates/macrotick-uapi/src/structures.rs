@@ -254,6 +254,42 @@ pub unsafe trait Argument: Sized32 {
     const CALL: u32;
 }
 
+/// The flight recorder to start: `struct macrotick_recorder`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recorder {
+    /// The size of this structure, in bytes.
+    pub size: u32,
+    /// Must be zero.
+    pub flags: u32,
+    /// The events of each ring: a power of two, up to [`MAX_EVENTS`](crate::MAX_EVENTS).
+    pub nr_events: u32,
+    /// The kernel writes the number of rings, one for each possible CPU.
+    pub nr_rings: u32,
+}
+
+/// An event of a ring: `struct macrotick_event`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its number on its CPU; zero: no event, or the kernel is writing it.
+    pub sequence: u32,
+    /// One of [`event`](crate::event).
+    pub kind: u16,
+    /// Zero.
+    pub reserved: u16,
+    /// Its instant, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub ns: u64,
+    /// The thread that the CPU was running.
+    pub thread: u32,
+    /// A thread, an interrupt, the kind of a softirq, or the lower half of a job's number.
+    pub object: u32,
+    /// The header has the meaning for each kind.
+    pub data: u64,
+    /// The name of a thread or an entity; of other kinds, bytes without meaning.
+    pub name: [u8; NAME_LEN],
+}
+
 macro_rules! sized {
     ($($name:ident),+) => {
         $(
@@ -277,8 +313,9 @@ macro_rules! argument {
     };
 }
 
-sized!(Install, Start, Get, Stats, Notify, Bind, Unbind, Wait);
-argument!(Install: INSTALL, Start: START, Stats: STATS, Notify: NOTIFY, Bind: BIND, Unbind: UNBIND, Wait: WAIT);
+sized!(Install, Start, Get, Stats, Notify, Recorder, Bind, Unbind, Wait);
+argument!(Install: INSTALL, Start: START, Stats: STATS, Notify: NOTIFY, Recorder: RECORD, Bind: BIND, Unbind: UNBIND,
+    Wait: WAIT);
 
 #[cfg(test)]
 mod tests {

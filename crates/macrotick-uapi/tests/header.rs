@@ -45,6 +45,8 @@ fn structures(claims: &mut Claims) {
     structure!(claims, Stats, "macrotick_entity_stats": size, entity, name, cpu, nr_threads, activations, completions,
         misses, lost, skipped, preemptions, runtime_ns, held_ns, late, late_max_ns, never_ran, misses_in_row, stopped);
     structure!(claims, Notify, "macrotick_notify": size, flags, entity, eventfd);
+    structure!(claims, Recorder, "macrotick_recorder": size, flags, nr_events, nr_rings);
+    structure!(claims, Event, "macrotick_event": sequence, kind, reserved, ns, thread, object, data, name);
     structure!(claims, Bind, "macrotick_bind": size, flags, pidfd, reserved, name);
     structure!(claims, Unbind, "macrotick_unbind": size, flags, pidfd, reserved);
     structure!(claims, Wait, "macrotick_wait": size, flags, job, nominal_ns, lost);
@@ -61,7 +63,10 @@ macro_rules! numbers {
 fn numbers(claims: &mut Claims) {
     numbers!(claims, "", macrotick_uapi: SCHED_TT, SCHED_DS);
     numbers!(claims, "MACROTICK_", macrotick_uapi: MAX_ENTITIES, MAX_WINDOWS, MAX_THREADS, MAX_MIGRATING, MIN_WINDOW_NS,
-        MAX_CYCLE_NS, MAX_LEAD_NS, CAP_PERMILLE, ALL_ENTITIES, SLICE_NS, MIN_SLICE_NS, MAX_SLICE_NS);
+        MAX_CYCLE_NS, MAX_LEAD_NS, CAP_PERMILLE, ALL_ENTITIES, SLICE_NS, MIN_SLICE_NS, MAX_SLICE_NS, MAX_EVENTS);
+    numbers!(claims, "MACROTICK_EVENT_", event: SWITCH, WAKES, EXITS, IRQ_BEGINS, IRQ_ENDS, VECTOR_BEGINS, VECTOR_ENDS,
+        SOFTIRQ_BEGINS, SOFTIRQ_ENDS, LOCK_BEGINS, LOCK_ENDS, PAGE_FAULT, WINDOW_BEGINS, WINDOW_SKIPPED, MISSES,
+        JOB_BEGINS, JOB_ENDS);
     numbers!(claims, "MACROTICK_INSTALL_", macrotick_uapi: SWAP);
     numbers!(claims, "MACROTICK_ENTITY_", macrotick_uapi: MISS_SIGNAL, MISS_KILL, POOL, RR, PRIORITY, SLACK,
         MIGRATE);
@@ -72,7 +77,8 @@ fn numbers(claims: &mut Claims) {
         WINDOW_POOL, SWAP_POOL, WINDOW_SYNC, SYNC_BOUND, SYNC_CPU, SWAP_CLOCK, BANDWIDTH, WINDOW_PARALLEL,
         BUDGETS);
     numbers!(claims, "MACROTICK_STATE_", state: EMPTY, STOPPED, RUNNING);
-    numbers!(claims, "MACROTICK_IOC_", call: INSTALL, START, STOP, REMOVE, GET, STATS, NOTIFY, BIND, UNBIND, WAIT);
+    numbers!(claims, "MACROTICK_IOC_", call: INSTALL, START, STOP, REMOVE, GET, STATS, NOTIFY, RECORD, BIND, UNBIND,
+        WAIT);
     claims.add("MACROTICK_NAME_LEN", NAME_LEN as u64);
     claims.add(format!("__builtin_strcmp(MACROTICK_DEVICE, \"{DEVICE}\")"), 0);
 }

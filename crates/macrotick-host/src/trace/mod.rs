@@ -1,6 +1,6 @@
 //! A separate instance of tracefs, which records events of the kernel.
 //!
-//! If the ring buffer is full, it loses the latest events, except that of [`Instance::ring`], which loses the oldest.
+//! If the ring buffer is full, it loses the latest events.
 
 mod layout;
 mod ring;
@@ -15,7 +15,7 @@ use crate::error::HostFailure;
 use crate::sys::Tid;
 use crate::{file, proc};
 
-pub use layout::{Field, Point, Text};
+pub use layout::{Field, Point};
 pub use ring::drain;
 
 /// The mount point of tracefs.
@@ -44,15 +44,6 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Makes an instance of this process that keeps the latest events, as [`Instance::of_process`]. No event is on yet.
-    /// `kilobytes` is the size for each CPU.
-    pub fn ring(name: &str, kilobytes: u32) -> Result<Instance, HostFailure> {
-        let instance = Instance::of_process(name, &[])?;
-        instance.write("options/overwrite", "1")?;
-        instance.write("buffer_size_kb", &kilobytes.to_string())?;
-        Ok(instance)
-    }
-
     /// Removes the instances of processes that are gone.
     fn remove_left(name: &str) {
         for other in fs::read_dir(Path::new(ROOT).join("instances")).into_iter().flatten().flatten() {
@@ -63,17 +54,6 @@ impl Instance {
                 let _ = fs::remove_dir(other.path());
             }
         }
-    }
-
-    /// Returns the events of a system, such as `sched`. Empty if the kernel does not have it.
-    pub fn events_in(&self, system: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.directory.join("events").join(system)).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries
-            .filter(|entry| entry.path().is_dir())
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        names
     }
 
     /// Lets only those events pass that a filter accepts (Documentation/trace/events.rst, section 5). It replaces the

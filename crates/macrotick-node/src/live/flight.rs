@@ -18,6 +18,8 @@ use crate::run::resources::Run;
 
 /// The size of the ring buffer of a CPU. 5000 events in a second take some 300 KB.
 const KILOBYTES: u32 = 2048;
+/// A recording begins this long before the first window of the missed job.
+const BEFORE: Duration = Duration::from_secs(1);
 /// The time from a miss to its recording. A late thread becomes ready after its deadline.
 const AFTER: Duration = Duration::from_millis(20);
 /// The least time between two recordings of a task.
@@ -32,6 +34,8 @@ pub struct Flight {
     due: Option<Instant>,
     /// The instant of the last recording of a task.
     told: BTreeMap<String, Instant>,
+    /// The instant of the last look: misses before it are over.
+    looked: Instant,
 }
 
 impl Flight {
@@ -41,7 +45,7 @@ impl Flight {
         let recorder = Recorder::start(KILOBYTES).map_err(NodeError::Trace)?;
         let misses = signals::event().map_err(NodeError::system("making a descriptor for misses"))?;
         table.notify(misses.as_raw_fd())?;
-        Ok(Some(Flight { recorder, misses, due: None, told: BTreeMap::new() }))
+        Ok(Some(Flight { recorder, misses, due: None, told: BTreeMap::new(), looked: sys::now() }))
     }
 
     /// Starts or ends the recorder after the tasks of the run changed.
@@ -89,21 +93,24 @@ impl Flight {
             task.on_miss == OnMiss::Record && !self.told.contains_key(&task.name)
         };
         let tasks: Vec<usize> = (0..run.tasks.len()).filter(is_new).collect();
+        let looked = std::mem::replace(&mut self.looked, now).as_nanos();
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
-        let recording = self.recorder.take().map_err(NodeError::Trace)?;
+        let recording = self.recorder.latest();
         let epoch = epoch + run::moved(run)?;
         let mut events = Vec::new();
         for place in tasks {
             let task = &run.deployment.tasks[place].task;
-            let Some(deadline) = first_miss(&recording, &task.name) else { continue };
+            let Some(deadline) = first_miss(&recording, &task.name, looked) else { continue };
             let mut missed = missed(plan, &task.name, deadline - epoch.as_nanos());
             missed.thread = run.tasks[place].block.tid();
             missed.windows.iter_mut().for_each(|window| {
                 window.from += epoch.as_nanos();
                 window.to += epoch.as_nanos();
             });
+            let first = missed.windows.first().map_or(deadline, |window| window.from);
+            let recording = recording.clone().since(first - BEFORE.as_nanos());
             let sentence = explain(&recording, &missed).sentence;
             let trace = trace_json(&recording, &missed, &sentence);
             self.told.insert(task.name.clone(), now);
@@ -117,9 +124,10 @@ fn is_wanted(plan: &Plan) -> bool {
     plan.system.windowed().any(|task| task.on_miss == OnMiss::Record)
 }
 
-/// Returns the first deadline that a task missed, in nanoseconds of `CLOCK_MONOTONIC`.
-fn first_miss(recording: &Recording, task: &str) -> Option<i64> {
-    recording.events.iter().find_map(|event| match &event.what {
+/// Returns the first deadline that a task missed since the last look, in nanoseconds of `CLOCK_MONOTONIC`. The kernel
+/// keeps events after a look.
+fn first_miss(recording: &Recording, task: &str, looked: i64) -> Option<i64> {
+    recording.events.iter().filter(|event| event.at > looked).find_map(|event| match &event.what {
         What::Misses { entity, instant } if entity == task => Some(*instant),
         _ => None,
     })
@@ -158,5 +166,22 @@ fn missed(plan: &Plan, task: &str, deadline: i64) -> Missed {
         job: (turn * jobs.len() as i64 + nearest as i64) as u64,
         wcet: plan.system.task(task).map_or(0, |task| task.wcet.as_nanos()),
         windows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use macrotick_recorder::Event;
+
+    #[test]
+    fn an_old_miss_is_told_once() {
+        let miss =
+            |at: i64| Event { at, cpu: 0, thread: 1, what: What::Misses { entity: "a".into(), instant: at - 1 } };
+        let recording = Recording { events: vec![miss(10), miss(20)], ..Default::default() };
+        assert_eq!(first_miss(&recording, "a", 0), Some(9));
+        assert_eq!(first_miss(&recording, "a", 10), Some(19));
+        assert_eq!(first_miss(&recording, "a", 20), None);
+        assert_eq!(first_miss(&recording, "b", 0), None);
     }
 }
