@@ -23,6 +23,7 @@ mod misses;
 mod partitions;
 mod policy;
 mod pools;
+mod recorder;
 mod refusals;
 mod rttests;
 mod scx;
@@ -99,6 +100,7 @@ impl Scenario {
 /// Returns all scenarios, in the order in which they run.
 pub fn all() -> Vec<Scenario> {
     let parts = [
+        recorder::ALL,
         refusals::ALL,
         jobs::ALL,
         late::ALL,

@@ -325,6 +325,7 @@ fn sizes() -> Check {
     try_sizes(&device, ("stats", call::STATS), 104, Stats::default(), Err(libc::ENOENT))?;
     let notify = abi::Notify { eventfd: -1, ..Default::default() };
     try_sizes(&device, ("notify", call::NOTIFY), 16, notify, Err(libc::ENOENT))?;
+    try_sizes(&device, ("record", call::RECORD), 16, abi::Recorder::default(), Err(libc::EINVAL))?;
     try_sizes(&device, ("bind", call::BIND), 48, me, Err(libc::ENOENT))?;
     try_sizes(&device, ("unbind", call::UNBIND), 16, none, Err(libc::ENOTCONN))?;
     try_sizes(&device, ("wait", call::WAIT), 32, Wait::default(), Err(libc::ENOTCONN))?;
@@ -342,8 +343,17 @@ fn read_nowhere(device: &Device, get: Get) -> Result<(), i32> {
 
 fn pointers() -> Check {
     let device = Device::open()?;
-    let calls =
-        [call::INSTALL, call::START, call::GET, call::STATS, call::NOTIFY, call::BIND, call::UNBIND, call::WAIT];
+    let calls = [
+        call::INSTALL,
+        call::START,
+        call::GET,
+        call::STATS,
+        call::NOTIFY,
+        call::RECORD,
+        call::BIND,
+        call::UNBIND,
+        call::WAIT,
+    ];
     for call in calls {
         for pointer in [0, 8, 0x1000, 0x7fff_ffff_f000, 0xffff_8000_0000_0000, 0xffff_ffff_ffff_fff8] {
             // SAFETY: no address of ours.
@@ -371,7 +381,7 @@ fn pointers() -> Check {
     table.install(&device)?;
     let get = Get { nr_entities: 2, nr_windows: 2, entities: 8, windows: 8, ..Default::default() };
     ensure_eq!(read_nowhere(&device, get), Err(libc::EFAULT), "get to a bad address");
-    for nr in [3, 0x07, 0x0f, 0x13, 0x20, 0xff] {
+    for nr in [3, 0x08, 0x0f, 0x13, 0x20, 0xff] {
         let call = (call::INSTALL & !0xff) | nr;
         if nr == 3 {
             continue;

@@ -1,6 +1,6 @@
 //! Calls with arguments that make little sense. The kernel must refuse most of them.
 
-use macrotick_uapi::{call, Bind, Device, Get, Install, Notify, Sized32, Start, Stats, Unbind, Wait};
+use macrotick_uapi::{call, Bind, Device, Get, Install, Notify, Recorder, Sized32, Start, Stats, Unbind, Wait};
 
 use crate::board::Board;
 use crate::check::Check;
@@ -59,7 +59,11 @@ impl Scratch {
         let name = table.entities.first().map_or([0; 32], |entity| entity.name);
         let (entities, windows) = (self.address(TARGET), self.address(TARGET + TARGET / 2));
         match random.below(20) {
-            0..=4 => (call::INSTALL, self.put(table.request())),
+            0..=3 => (call::INSTALL, self.put(table.request())),
+            4 => {
+                let recorder = Recorder { nr_events: self.value(random) as u32, ..Default::default() };
+                (call::RECORD, self.put(recorder.sized()))
+            }
             5 => (call::START, self.put(Start { epoch_ns: self.value(random), ..Default::default() }.sized())),
             6..=8 => {
                 let get = Get { nr_entities: 8, nr_windows: 16, entities, windows, ..Default::default() };
