@@ -50,6 +50,23 @@ pub fn has_ended(thread: Tid) -> bool {
     state(thread).is_none_or(|state| matches!(state, 'Z' | 'X'))
 }
 
+/// Returns when a thread began, in ticks of the user clock since the boot. It tells a thread from a later one with its
+/// id. `None`: there is no such thread.
+pub fn started(thread: Tid) -> Option<u64> {
+    start_in(&stat(thread)?)
+}
+
+/// It is the 22nd field; the third one follows the name.
+fn start_in(stat: &str) -> Option<u64> {
+    split_stat(stat)?.1.nth(22 - 3)?.parse().ok()
+}
+
+/// Whether `/proc` shows the processes by the ids that system calls take. If not, it is that of another PID namespace.
+pub fn is_of_this_namespace() -> bool {
+    let own = fs::read_link("/proc/self").ok();
+    own.is_some_and(|own| own.to_str() == Some(&std::process::id().to_string()))
+}
+
 /// Returns the name of a thread, which its program chooses. `None`: there is no such thread.
 pub fn name(thread: Tid) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{thread}/comm")).ok()?.trim_end().to_owned())
@@ -121,6 +138,30 @@ mod tests {
         assert!(!is_of(own, child.id() as Tid) && !is_of(1, own) && !is_of(-1, own) && !is_of(0, own));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_begin_is_the_field_of_this_number() {
+        let fields: Vec<String> = (4..=30).map(|field| field.to_string()).collect();
+        assert_eq!(start_in(&format!("7 (a b) R) S {}", fields.join(" "))), Some(22));
+        assert_eq!(start_in("7"), None);
+    }
+
+    #[test]
+    fn a_thread_begins_before_its_child_and_an_ended_one_is_known_by_its_begin() {
+        let own = std::process::id() as Tid;
+        let mut child = std::process::Command::new("sleep").arg("9").spawn().unwrap();
+        let id = child.id() as Tid;
+        let began = started(id).unwrap();
+        assert!(started(own).unwrap() <= began && is_of_this_namespace());
+        child.kill().unwrap();
+        // It stays until it is reaped.
+        while !has_ended(id) {
+            std::thread::yield_now();
+        }
+        assert_eq!(started(id), Some(began));
+        child.wait().unwrap();
+        assert_eq!(started(id), None);
     }
 
     #[test]

@@ -43,6 +43,29 @@ pub enum ReserveError {
     /// No such process.
     #[error("there is no process {0}")]
     NoProcess(i32),
+    /// The thread has ended, and others of its process run.
+    #[error("thread {thread} has ended, and process {process} has {left} others: give --pid one of these")]
+    Ended { thread: i32, process: i32, left: usize },
+    /// The files of processes are those of another namespace.
+    #[error(
+        "/proc is that of another PID namespace, so --pid would mean another process here: mount a /proc of this one"
+    )]
+    ForeignProc,
+    /// The process is in a control group that cannot be seen.
+    #[error(
+        "process {process} is in the control group {group}, outside of this cgroup namespace, and could not return there: \
+         run the command in the namespace of the host"
+    )]
+    ForeignGroup { process: i32, group: String },
+    /// The threads of the process are in several control groups.
+    #[error(
+        "process {process} has threads in several control groups, /{one} and /{other}, and they could not return there: \
+         a group with a budget holds whole processes. Use --by deadline for one thread"
+    )]
+    SeveralGroups { process: i32, one: String, other: String },
+    /// The process that restores the state was killed.
+    #[error("the keeper of the reservation was killed, so the reservation has ended early; the former state is back")]
+    KeeperKilled,
     /// The process has a reservation, a budget or windows.
     #[error("process {process} has a thread under {policy}: it has a supply already")]
     Reserved { process: i32, policy: &'static str },
@@ -73,6 +96,12 @@ pub enum ReserveError {
     /// The thread cannot have the CPUs.
     #[error("cannot use {}: {source}: --cpus must be CPUs of the program's cpuset", .cpus.words())]
     Cpus { cpus: CpuSet, source: io::Error },
+    /// The cpuset of the thread has fewer CPUs.
+    #[error(
+        "cannot use {}: the cpuset of the thread has only {} of these: give --cpus others, or widen cpuset.cpus",
+        .cpus.words(), .present.words()
+    )]
+    BeyondCpuset { cpus: CpuSet, present: CpuSet },
     /// The groups on the host contradict each other.
     #[error(transparent)]
     Unanalysed(#[from] Unanalysable),
@@ -107,6 +136,7 @@ impl ReserveError {
                 | ReserveError::NoProgram
                 | ReserveError::NotExecutable(_)
                 | ReserveError::NoProcess(_)
+                | ReserveError::Ended { .. }
                 | ReserveError::NoBudget(_)
                 | ReserveError::Misfit(
                     Misfit::NoDeadline { .. } | Misfit::GroupOption(_) | Misfit::DeadlineOption { .. }

@@ -33,8 +33,12 @@ pub struct Facts {
     pub served: Option<servers::Host>,
     /// The process; 0 if it does not run yet.
     pub process: Tid,
-    /// Its threads, with their attributes; none if it does not run yet.
+    /// Its threads that have not ended, with their attributes; none if it does not run yet.
     pub threads: Vec<(Tid, SchedAttr)>,
+    /// The thread that the user names; 0 if the process does not run yet.
+    pub thread: Tid,
+    /// When it began, in ticks of the user clock since the boot. A later thread can have its id.
+    pub started: u64,
     /// The thread that has the reservation already.
     own: Option<Tid>,
 }
@@ -50,14 +54,7 @@ pub enum Own<'a> {
 impl Facts {
     /// Reads them.
     pub fn read(target: &Target, own_one: Own) -> Result<Facts, ReserveError> {
-        let (process, thread, threads) = match target {
-            Target::Program(_) => (0, 0, Vec::new()),
-            Target::Process(thread) => {
-                let process = proc::process_of(*thread).ok_or(ReserveError::NoProcess(*thread))?;
-                let attr = |thread| sys::sched_attr(thread).ok().map(|attr| (thread, attr));
-                (process, *thread, proc::threads(process).filter_map(attr).collect())
-            }
-        };
+        let Named { process, thread, started, threads } = Named::by(target)?;
         let reserved = threads.iter().find(|(_, attr)| !attr.has_no_supply());
         if let (Some((_, attr)), Own::Nothing) = (reserved, own_one) {
             return Err(ReserveError::Reserved { process, policy: sys::policy_name(attr.policy) });
@@ -71,12 +68,17 @@ impl Facts {
         Ok(Facts {
             online: sys::online_cpus()?.into_iter().collect(),
             domain: domain_of(own)?,
-            affinity: sys::affinity(thread).map_err(HostFailure::system("sched_getaffinity"))?,
+            affinity: sys::affinity(thread).map_err(|error| match error.raw_os_error() {
+                Some(libc::ESRCH) => ReserveError::NoProcess(thread),
+                _ => HostFailure::system("sched_getaffinity")(error).into(),
+            })?,
             limits: DeadlineLimits::of_host()?,
             served: served.map(|present| analysed(&present, &together(&present.groups))).transpose()?,
             groups,
             process,
             threads,
+            thread,
+            started,
             own: if let Own::Thread(thread) = own_one { Some(thread) } else { None },
         })
     }
@@ -84,6 +86,15 @@ impl Facts {
     /// Returns the part that the choice needs.
     pub fn host(&self) -> Host<'_> {
         Host { domain: &self.domain, groups: &self.groups }
+    }
+
+    /// Checks that the thread can have a reservation of its own.
+    pub fn check_thread(&self) -> Result<(), ReserveError> {
+        let (thread, process) = (self.thread, self.process);
+        match self.threads.is_empty() || self.threads.iter().any(|(one, _)| *one == thread) {
+            true => Ok(()),
+            false => Err(ReserveError::Ended { thread, process, left: self.threads.len() }),
+        }
     }
 
     /// Returns the threads of SCHED_DEADLINE in the program's domain.
@@ -127,6 +138,35 @@ impl Facts {
         let taken = self.served.iter().flat_map(|host| cpus.iter().map(|&cpu| taken(host, cpu))).sum();
         let threads = self.deadline_threads();
         Room { cpus: cpus.len(), limits: self.limits, taken, threads }
+    }
+}
+
+/// The process and the thread that the user names.
+#[derive(Default)]
+struct Named {
+    process: Tid,
+    thread: Tid,
+    started: u64,
+    threads: Vec<(Tid, SchedAttr)>,
+}
+
+impl Named {
+    /// Finds them. A process that has ended is none, even if it is not reaped.
+    fn by(target: &Target) -> Result<Named, ReserveError> {
+        let &Target::Process(thread) = target else { return Ok(Named::default()) };
+        if !proc::is_of_this_namespace() {
+            return Err(ReserveError::ForeignProc);
+        }
+        let none = || ReserveError::NoProcess(thread);
+        let started = proc::started(thread).ok_or_else(none)?;
+        let process = proc::process_of(thread).ok_or_else(none)?;
+        let attr = |thread| sys::sched_attr(thread).ok().map(|attr| (thread, attr));
+        let running = proc::threads(process).filter(|&thread| !proc::has_ended(thread));
+        let threads: Vec<_> = running.filter_map(attr).collect();
+        match threads.is_empty() {
+            true => Err(none()),
+            false => Ok(Named { process, thread, started, threads }),
+        }
     }
 }
 

@@ -19,7 +19,9 @@
 //! | `refusal` | why the kernel refuses SCHED_DEADLINE, and what helps |
 //! | `program` | the program to execute |
 //! | `start` | a program that starts in its reservation |
-//! | `attach` | a running process: its reservation, and the return of its former state |
+//! | `attach` | a running process: its reservation, and its end |
+//! | `former` | the state of threads before a reservation, and its return |
+//! | `wait` | the signals and processes that end a reservation |
 //! | `adapt` | the feedback that finds the runtime |
 //! | `report` | the result, for people and for programs |
 
@@ -30,12 +32,14 @@ mod budget;
 mod choice;
 mod error;
 mod facts;
+mod former;
 mod program;
 mod refusal;
 mod report;
 mod request;
 mod room;
 mod start;
+mod wait;
 
 use macrotick_host::cgroup::ProgramGroup;
 use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
@@ -95,6 +99,7 @@ fn prepare_now(request: &Request, own: Own) -> Result<Prepared, ReserveError> {
     let plan = match choice.mechanism {
         Mechanism::Deadline => {
             times.check_range(&facts.limits)?;
+            facts.check_thread()?;
             let others = facts.deadline_threads();
             let Times { runtime, period, deadline } = times;
             let attr = SchedAttr::new(Standing::Deadline { runtime, deadline, period }, true).with(request.options);
@@ -143,15 +148,21 @@ impl Prepared {
                 start::in_group(&words, &name_of_group(&facts), &budget, made)
             }
             (Target::Process(thread), Plan::Deadline { attr, pin }) => {
-                attach::by_deadline(thread, &attr, pin.as_ref(), &facts, attach::AtEnd::TheSame, |keeper| {
+                let signals = wait::Signals::block()?;
+                attach::by_deadline(thread, &attr, pin.as_ref(), &facts, former::AtEnd::TheSame, |keeper| {
                     made();
-                    attach::wait_for_signal(keeper)
+                    signals.wait(keeper);
+                    Ok(())
                 })
             }
-            (Target::Process(_), Plan::Group(budget)) => attach::in_group(&facts, &budget, |keeper, _| {
-                made();
-                attach::wait_for_signal(keeper)
-            }),
+            (Target::Process(_), Plan::Group(budget)) => {
+                let signals = wait::Signals::block()?;
+                attach::in_group(&facts, &budget, |keeper, _| {
+                    made();
+                    signals.wait(keeper);
+                    Ok(())
+                })
+            }
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::{name_of, PATIENCE, PAUSE};
 pub struct Circumstances {
     /// Whether this process has CAP_SYS_NICE.
     pub may: bool,
+    /// Whether it has it only in a user namespace, which the kernel does not accept.
+    pub in_namespace: bool,
     /// The CPUs that the thread may use.
     pub affinity: CpuSet,
     /// The CPUs of its root domain.
@@ -55,6 +57,12 @@ pub enum Refusal {
          reservation"
     )]
     NotAllowed,
+    /// The user may do so only in a user namespace.
+    #[error(
+        "SCHED_DEADLINE needs CAP_SYS_NICE of the host, and this process has it only in a user namespace: run the command \
+         outside of it"
+    )]
+    Namespace,
     /// The host has no bandwidth at all.
     #[error("kernel.sched_rt_runtime_us is 0, so SCHED_DEADLINE admits no thread: set it, for example to 950000")]
     NoTime,
@@ -84,9 +92,6 @@ pub enum Refusal {
         "this kernel refuses SCHED_DEADLINE with times that are in its ranges: it may be built without the policy"
     )]
     Unknown,
-    /// The thread has ended.
-    #[error("the thread has ended")]
-    Gone,
     /// Another errno.
     #[error("the kernel refuses SCHED_DEADLINE: {0}")]
     Other(String),
@@ -112,6 +117,7 @@ pub fn explain(errno: i32, at: &Circumstances) -> Refusal {
     match errno {
         libc::EBUSY => bandwidth(at),
         libc::EPERM if !at.may => Refusal::NotAllowed,
+        libc::EPERM if at.in_namespace => Refusal::Namespace,
         libc::EPERM if at.room.limits.each == Some(0) => Refusal::NoTime,
         libc::EPERM if !covers => Refusal::Affinity { affinity: at.affinity.clone(), domain: at.domain.clone() },
         libc::EPERM => Refusal::Forbidden,
@@ -120,7 +126,6 @@ pub fn explain(errno: i32, at: &Circumstances) -> Refusal {
             Refusal::Option("--overrun-signal (SCHED_FLAG_DL_OVERRUN, Linux 4.16)")
         }
         libc::EINVAL | libc::ENOSYS => Refusal::Unknown,
-        libc::ESRCH => Refusal::Gone,
         errno => Refusal::Other(io::Error::from_raw_os_error(errno).to_string()),
     }
 }
@@ -175,6 +180,7 @@ pub fn circumstances(attr: &SchedAttr, affinity: &CpuSet, facts: &Facts) -> Circ
     };
     Circumstances {
         may: may_set_deadlines(),
+        in_namespace: !sys::is_in_first_user_namespace(),
         affinity: affinity.clone(),
         domain: facts.domain.clone(),
         holders: room.threads.iter().map(holder).collect(),
@@ -201,6 +207,9 @@ pub fn reserve_within(
     let give_up = sys::now() + patience;
     loop {
         let Err(error) = sys::set_sched_attr(thread, attr) else { return Ok(()) };
+        if error.raw_os_error() == Some(libc::ESRCH) {
+            return Err(ReserveError::NoProcess(thread));
+        }
         let refused = refused(&error, attr, affinity, facts);
         let passes = match error.raw_os_error() {
             // The bandwidth of a thread that has ended comes back at the end of its period.
@@ -256,6 +265,7 @@ mod tests {
             |bandwidth| DeadlineThread { thread: 7, task: Task::implicit(us(1), us(2)), bandwidth, cpus: both.clone() };
         Circumstances {
             may: true,
+            in_namespace: false,
             affinity: both.clone(),
             domain: both.clone(),
             room: Room { cpus: 2, limits, taken: 0, threads: vec![thread(1 << 20), thread(1 << 19)] },
@@ -273,6 +283,7 @@ mod tests {
         let reclaim = |at: &mut Circumstances| at.options.reclaim = true;
         let overrun = |at: &mut Circumstances| at.options.overrun_signal = true;
         type Change<'a> = &'a dyn Fn(&mut Circumstances);
+        let namespace = |at: &mut Circumstances| at.in_namespace = true;
         let cases: [(i32, Change, &str); 11] = [
             (
                 libc::EBUSY,
@@ -282,6 +293,7 @@ mod tests {
                  5.0 % of it). Use --runtime 300us or less, or end one of these: video (thread 7, 100.0 %).",
             ),
             (libc::EPERM, &|at| at.may = false, "SCHED_DEADLINE needs CAP_SYS_NICE: run the command as root"),
+            (libc::EPERM, &namespace, "this process has it only in a user namespace"),
             (libc::EPERM, &none, "kernel.sched_rt_runtime_us is 0, so SCHED_DEADLINE admits no thread"),
             (
                 libc::EPERM,
@@ -293,7 +305,6 @@ mod tests {
             (libc::EINVAL, &overrun, "this kernel refuses --overrun-signal (SCHED_FLAG_DL_OVERRUN, Linux 4.16)"),
             (libc::EINVAL, &|_| {}, "it may be built without the policy"),
             (libc::ENOSYS, &|_| {}, "it may be built without the policy"),
-            (libc::ESRCH, &|_| {}, "the thread has ended"),
             (libc::ENOMEM, &|_| {}, "the kernel refuses SCHED_DEADLINE: Cannot allocate memory"),
         ];
         for (errno, change, said) in cases {

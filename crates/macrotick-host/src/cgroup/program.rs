@@ -97,17 +97,10 @@ impl ProgramGroup {
         move || fs::write(&path, "0\n")
     }
 
-    /// Moves all its processes to a group, given by its path below the root.
-    pub fn leave(&self, below_root: &str) {
-        let to = Path::new(ROOT).join(below_root).join(PROCESSES);
-        // A process that forks meanwhile leaves a child behind, which the next look finds.
-        for _ in 0..TRIES {
-            let text = fs::read_to_string(self.path().join(PROCESSES)).unwrap_or_default();
-            if text.is_empty() {
-                break;
-            }
-            text.lines().for_each(|process| drop(fs::write(&to, process)));
-        }
+    /// Moves all its processes to a group, given by its path below the root. If that group is gone, or takes no process,
+    /// it is the nearest group above that takes them. Returns the processes.
+    pub fn leave(&self, below_root: &str) -> Vec<Tid> {
+        leave(Path::new(ROOT), self.path(), below_root)
     }
 
     /// Waits until it has no process.
@@ -130,6 +123,37 @@ impl ProgramGroup {
         let path = self.path().join(file);
         fs::write(&path, format!("{text}\n")).map_err(HostFailure::file("write", path))
     }
+}
+
+/// Moves all processes of a group to another one of the hierarchy, or to the nearest one above it.
+fn leave(root: &Path, from: &Path, below_root: &str) -> Vec<Tid> {
+    let home = root.join(below_root);
+    // The root takes every process.
+    let homes: Vec<_> =
+        home.ancestors().take_while(|path| path.starts_with(root)).map(|path| path.join(PROCESSES)).collect();
+    let mut moved = Vec::new();
+    // A process that forks meanwhile leaves a child behind, which the next look finds.
+    for _ in 0..TRIES {
+        let text = fs::read_to_string(from.join(PROCESSES)).unwrap_or_default();
+        if text.is_empty() {
+            break;
+        }
+        // A 0 is a process of another PID namespace. Written, it would mean this process.
+        for process in text.lines().filter_map(|line| line.parse::<Tid>().ok()).filter(|process| *process > 0) {
+            moved.push(process);
+            for home in &homes {
+                match fs::write(home, process.to_string()) {
+                    Ok(()) => break,
+                    // It has ended.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => break,
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+    moved.sort_unstable();
+    moved.dedup();
+    moved
 }
 
 /// Waits until a control group has no process, or is gone.
@@ -204,6 +228,24 @@ mod tests {
         fs::create_dir_all(root.join("idle/below")).unwrap();
         remove_idle(&root.join("idle"));
         assert!(!root.join("idle").exists());
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn processes_return_to_the_nearest_group_that_is_still_there() {
+        let root = std::env::temp_dir().join(format!("macrotick-return-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        ["own", "a/b"].iter().for_each(|name| fs::create_dir_all(root.join(name)).unwrap());
+        fs::write(root.join("own").join(PROCESSES), "8\n0\n7\n").unwrap();
+        let last_of = |group: &str| fs::read_to_string(root.join(group).join(PROCESSES)).unwrap_or_default();
+        assert_eq!(leave(&root, &root.join("own"), "a/b"), [7, 8]);
+        assert_eq!((last_of("a/b").as_str(), last_of("a").as_str()), ("7", ""));
+        fs::remove_dir_all(root.join("a/b")).unwrap();
+        leave(&root, &root.join("own"), "a/b");
+        assert_eq!((last_of("a").as_str(), last_of("").as_str()), ("7", ""));
+        fs::remove_dir_all(root.join("a")).unwrap();
+        leave(&root, &root.join("own"), "a/b");
+        assert_eq!(last_of(""), "7");
         fs::remove_dir_all(root).unwrap();
     }
 

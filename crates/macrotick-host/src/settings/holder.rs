@@ -78,14 +78,8 @@ impl fmt::Display for Holder {
 
 /// Returns the start time of a process, in ticks since the boot. `None`: it is dead.
 pub(super) fn start_of(process: u32) -> Option<u64> {
-    start_in(&proc::stat(process as Tid)?)
-}
-
-/// The third field is the state, the 22nd the start.
-fn start_in(stat: &str) -> Option<u64> {
-    let (_, mut words) = proc::split_stat(stat)?;
-    let is_dead = matches!(words.next()?, "Z" | "X");
-    words.nth(18)?.parse().ok().filter(|_| !is_dead)
+    let process = process as Tid;
+    proc::started(process).filter(|_| !proc::has_ended(process))
 }
 
 #[cfg(test)]
@@ -94,10 +88,6 @@ mod tests {
 
     #[test]
     fn a_process_is_told_by_its_start() {
-        let words: Vec<String> = (4..=30).map(|field| field.to_string()).collect();
-        let stat = |state: &str| format!("7 (a b) R) {state} {}", words.join(" "));
-        assert_eq!(start_in(&stat("S")), Some(22));
-        assert_eq!([start_in(&stat("Z")), start_in(&stat("X")), start_in("7")], [None; 3]);
         let own = Holder::this_process("own");
         assert!(own.is_there());
         let Holder::Process { id, start, .. } = own else { panic!() };

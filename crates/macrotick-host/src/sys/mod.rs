@@ -22,7 +22,7 @@ pub use clock_events::open_clock;
 pub use cpus::{cpu_list, cpu_mask, online_cpus, parse_cpu_list, parse_cpu_mask};
 pub use detached::{fork_keeper, Forked};
 pub use memory::{lock_memory, memory_file, seal_size};
-pub use namespace::in_network_namespace;
+pub use namespace::{in_network_namespace, is_in_first_user_namespace};
 pub use process::{
     exited, has_ended_child, ignore_miss_signal, is_subreaper, kill, own_tid, pidfd_open, reap, set_subreaper,
     set_thread_name, signal, signal_on_parent_death, user,
