@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
 use macrotick_host::{proc, sys, HostFailure};
@@ -113,6 +114,14 @@ impl Watch {
     /// Whether the program has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
+    }
+
+    /// Returns the exit code of a program that was started for it and has ended by itself. After a signal it is 128 and the
+    /// signal's number, as in shells.
+    pub fn exit_code(&self) -> Option<u8> {
+        let status = self.ended.flatten()?;
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal))?;
+        u8::try_from(code).ok()
     }
 
     /// Waits this many milliseconds, and reads the events. Returns whether this is the end: of the program, or by a

@@ -28,6 +28,8 @@ pub enum Outcome {
     /// It succeeded, and the verdict is negative: a miss, a broken bound, an infeasible plan, a deployment with
     /// problems.
     DoesNotHold,
+    /// A program that it has started ended with this exit code.
+    Program(u8),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::DoesNotHold) => ExitCode::from(1),
+        Ok(Outcome::Program(code)) => ExitCode::from(code),
         Err(error) => {
             error.print();
             ExitCode::from(error.exit_code())

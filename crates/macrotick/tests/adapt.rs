@@ -135,6 +135,20 @@ fn a_step_of_the_load_is_followed_within_twenty_periods() {
     assert!((1..=20).contains(&number(&text, "late: ")), "{text}");
 }
 
+#[test]
+#[ignore = "needs the lab"]
+fn the_exit_code_is_that_of_the_program() {
+    let text = in_lab(
+        "adapt=\"macrotick reserve --adapt --period 20ms --all-threads\"
+        $adapt -- sh -c \"$frames 20000 1000 2 60 > /dev/null; exit 7\"; echo \"exit: $?\"
+        $adapt -- sh -c \"$frames 20000 1000 2 60 > /dev/null; kill -9 \\$\\$\"; echo \"signal: $?\"
+        $adapt -- $frames 20000 1000 2 5000 & command=$!; sleep 3; kill -INT $command; wait $command
+        echo \"asked: $?\"",
+    );
+    let code = |key: &str| number(&text, key);
+    assert_eq!((code("exit: "), code("signal: "), code("asked: ")), (7, 128 + 9, 0), "{text}");
+}
+
 /// A running process gets its policy back. A runtime that is not admitted is refused, and the old one stays.
 #[test]
 #[ignore = "needs the lab"]

@@ -28,6 +28,8 @@ pub struct Learned {
     pub changes: usize,
     /// The number of refused changes.
     pub refused: usize,
+    /// The exit code of a program that was started and has ended by itself; after a signal 128 and its number.
+    pub exit_code: Option<u8>,
     /// All events.
     pub measurement: Measurement,
 }

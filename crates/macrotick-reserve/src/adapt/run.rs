@@ -231,8 +231,22 @@ impl<'a> Feedback<'a> {
         }
         let Feedback { watch, changes, refused, .. } = self;
         let (periods, late, is_settled) = (follower.periods, follower.late, controller.is_settled());
+        let exit_code = watch.exit_code();
         let measurement = watch.end()?;
-        Ok(Learned { thread, name, period, runtime: present, is_settled, periods, late, changes, refused, measurement })
+        let runtime = present;
+        Ok(Learned {
+            thread,
+            name,
+            period,
+            runtime,
+            is_settled,
+            periods,
+            late,
+            changes,
+            refused,
+            exit_code,
+            measurement,
+        })
     }
 
     /// Looks for a periodic thread. `None`: there is none in time, or the program has ended.

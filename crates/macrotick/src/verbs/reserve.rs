@@ -51,5 +51,5 @@ fn adaptively(args: &ReserveArgs) -> Result<Outcome, CliError> {
         let system = learned.describe(&name, cpu)?;
         super::write(path, &system.to_yaml())?;
     }
-    Ok(Outcome::Done)
+    Ok(learned.exit_code.map_or(Outcome::Done, Outcome::Program))
 }
