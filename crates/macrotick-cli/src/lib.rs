@@ -10,6 +10,7 @@
 //! | `probe` | `probe` |
 //! | `kernel` | `kernel` |
 //! | `reserve` | `reserve` |
+//! | `grant` | `grant` |
 //! | `measure` | `measure` |
 //! | `soak` | `soak` |
 //! | `lab` | `lab` |
@@ -17,6 +18,7 @@
 mod containers;
 mod deployment;
 mod exchange;
+mod grant;
 mod kernel;
 mod lab;
 mod measure;
@@ -34,6 +36,7 @@ use macrotick_model::{Duration, Experiment};
 pub use containers::{HookArgs, HookVerb, RtLibArgs};
 pub use deployment::{ApplyArgs, DoctorArgs, StatusArgs, TopArgs};
 pub use exchange::{DrawName, ExportArgs, ExportTool, GenerateArgs, ImportArgs, ImportTool, OutputArgs, PeriodsName};
+pub use grant::GrantArgs;
 pub use kernel::{KernelArgs, KernelBuildArgs, KernelVerb};
 pub use lab::{LabArgs, LabOptions, LabVerb};
 pub use measure::MeasureArgs;
@@ -120,6 +123,8 @@ pub enum Verb {
     Kernel(KernelArgs),
     /// Run any program in a reservation: a runtime in each period, by SCHED_DEADLINE or a group with a budget
     Reserve(ReserveArgs),
+    /// Serve a connection of macrotick-grant.socket: reserve for an ordinary user, within the limits of a file
+    Grant(GrantArgs),
     /// Measure any program from outside: periods, jitter, execution times, and a description of it
     Measure(MeasureArgs),
     /// Build the lab's kernels and run commands in it

@@ -30,6 +30,7 @@ pub mod device;
 pub mod environment;
 mod error;
 pub mod file;
+pub mod grants;
 pub mod kernel_threads;
 pub mod limits;
 pub mod lock;

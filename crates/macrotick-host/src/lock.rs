@@ -72,6 +72,33 @@ impl Turn {
     }
 }
 
+/// A file with a text that is locked as long as the value lives.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _file: File,
+}
+
+impl Held {
+    /// Writes the text, and locks the file. The caller sees to it that no other program does so at the same time.
+    pub(crate) fn take(path: &Path, text: &str) -> Result<Held, HostFailure> {
+        let mut file = open(path, 0o600).map_err(HostFailure::file("use the lock file", path))?;
+        flock(&file, libc::LOCK_EX | libc::LOCK_NB).map_err(HostFailure::file("lock", path))?;
+        let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+        written.map_err(HostFailure::file("write", path))?;
+        Ok(Held { _file: file })
+    }
+}
+
+/// Whether a living process holds the lock of a file that is there.
+pub(crate) fn is_held(path: &Path) -> Result<bool, HostFailure> {
+    let file = File::open(path).map_err(HostFailure::file("open", path))?;
+    match flock(&file, libc::LOCK_SH | libc::LOCK_NB) {
+        Ok(()) => Ok(false),
+        Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Ok(true),
+        Err(error) => Err(HostFailure::file("lock", path)(error)),
+    }
+}
+
 /// Opens the file of a lock, and creates it if it is missing. In a directory for temporary files, another user may have
 /// placed something there. A link would redirect the writes to another file. The open of a foreign pipe would block for
 /// ever.

@@ -77,6 +77,23 @@ pub fn process_of(thread: Tid) -> Option<Tid> {
     number_in(&status(thread)?, "Tgid:")
 }
 
+/// Returns the users of a thread: real, effective, saved, and of files. `None`: there is no such thread.
+pub fn users_of(thread: Tid) -> Option<[u32; 4]> {
+    users_in(&status(thread)?)
+}
+
+fn users_in(status: &str) -> Option<[u32; 4]> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let users: Vec<u32> = line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    users.try_into().ok()
+}
+
+/// Whether a process is in the PID namespace of this one. Needs the privilege to trace that process.
+pub fn shares_namespace(process: Tid) -> bool {
+    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+    process > 0 && of("self").is_some_and(|own| of(&process.to_string()) == Some(own))
+}
+
 /// Whether a thread belongs to a process, or to one of its descendants.
 pub fn is_of(thread: Tid, process: Tid) -> bool {
     const DEEPEST: usize = 64;
@@ -162,6 +179,14 @@ mod tests {
         assert_eq!(started(id), Some(began));
         child.wait().unwrap();
         assert_eq!(started(id), None);
+    }
+
+    #[test]
+    fn users_are_four_numbers() {
+        assert_eq!(users_in("Name:\tx\nUid:\t1\t0\t2\t3\nGid:\t7\n"), Some([1, 0, 2, 3]));
+        assert_eq!([users_in("Uid:\t1\t0\t2\n"), users_in("Gid:\t1\n")], [None; 2]);
+        let own = std::process::id() as Tid;
+        assert!(users_of(own).is_some() && shares_namespace(own) && !shares_namespace(0));
     }
 
     #[test]

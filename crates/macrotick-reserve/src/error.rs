@@ -144,6 +144,11 @@ impl ReserveError {
         ) || matches!(self, ReserveError::Measure(error) if error.is_about_the_input())
     }
 
+    /// Whether the command only lacks the privilege, so a helper can do it.
+    pub fn needs_privilege(&self) -> bool {
+        matches!(self, ReserveError::Kernel(Refusal::NotAllowed))
+    }
+
     /// Whether the host works and has no place for the reservation.
     pub fn is_a_refusal(&self) -> bool {
         matches!(

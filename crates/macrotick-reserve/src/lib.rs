@@ -41,13 +41,18 @@ mod room;
 mod start;
 mod wait;
 
+use std::fs::File;
+use std::os::fd::AsFd;
+
 use macrotick_host::cgroup::ProgramGroup;
 use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
 use macrotick_model::{CpuSet, Duration};
 
 pub use error::ReserveError;
+pub use program::execute;
 pub use report::Report;
 pub use request::{Mechanism, Request, Target, Times};
+pub use wait::Signals;
 
 use facts::{Facts, Own};
 
@@ -132,37 +137,51 @@ impl Prepared {
         }
     }
 
+    /// Makes the reservation of a running process, and calls `made` as soon as it is there. It stays until the process
+    /// ends, or `until` has input or ends. Then the former state is back.
+    ///
+    /// The calling process must have one thread.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is no reservation. Of a program to start there is none.
+    pub fn commit_until(self, until: &impl AsFd, made: impl FnOnce(&Report)) -> Result<(), ReserveError> {
+        self.attach(made, |keeper| wait::wait_for_either(keeper, until))
+    }
+
+    /// Reserves for a running process until `wait` returns. It gets input that ends with the keeper.
+    fn attach(self, made: impl FnOnce(&Report), wait: impl FnOnce(&File)) -> Result<(), ReserveError> {
+        let Prepared { target, facts, plan, report } = self;
+        let during = |keeper: &File| {
+            made(&report);
+            wait(keeper);
+            Ok(())
+        };
+        match (target, plan) {
+            (Target::Program(_), _) => Err(ReserveError::NoProcess(0)),
+            (Target::Process(thread), Plan::Deadline { attr, pin }) => {
+                attach::by_deadline(thread, &attr, pin.as_ref(), &facts, former::AtEnd::TheSame, during)
+            }
+            (Target::Process(_), Plan::Group(budget)) => attach::in_group(&facts, &budget, |keeper, _| during(keeper)),
+        }
+    }
+
     /// Makes the reservation, and calls `made` as soon as it is there. With a program to start, it returns only an
     /// error. With a running process, it returns at the end of the process, or after SIGINT, SIGTERM or SIGHUP, when
     /// the former state is back.
     ///
     /// The calling process must have one thread.
     pub fn commit(self, made: impl FnOnce(&Report)) -> Result<(), ReserveError> {
+        if matches!(self.target, Target::Process(_)) {
+            let signals = wait::Signals::block()?;
+            return self.attach(made, |keeper| signals.wait(keeper));
+        }
         let Prepared { target, facts, plan, report } = self;
+        let Target::Program(words) = target else { unreachable!("a process is attached") };
         let made = || made(&report);
-        match (target, plan) {
-            (Target::Program(words), Plan::Deadline { attr, pin }) => {
-                start::by_deadline(&words, &attr, pin.as_ref(), &facts, made)
-            }
-            (Target::Program(words), Plan::Group(budget)) => {
-                start::in_group(&words, &name_of_group(&facts), &budget, made)
-            }
-            (Target::Process(thread), Plan::Deadline { attr, pin }) => {
-                let signals = wait::Signals::block()?;
-                attach::by_deadline(thread, &attr, pin.as_ref(), &facts, former::AtEnd::TheSame, |keeper| {
-                    made();
-                    signals.wait(keeper);
-                    Ok(())
-                })
-            }
-            (Target::Process(_), Plan::Group(budget)) => {
-                let signals = wait::Signals::block()?;
-                attach::in_group(&facts, &budget, |keeper, _| {
-                    made();
-                    signals.wait(keeper);
-                    Ok(())
-                })
-            }
+        match plan {
+            Plan::Deadline { attr, pin } => start::by_deadline(&words, &attr, pin.as_ref(), &facts, made),
+            Plan::Group(budget) => start::in_group(&words, &name_of_group(&facts), &budget, made),
         }
     }
 }

@@ -53,8 +53,8 @@ pub enum Refusal {
     },
     /// The user may not.
     #[error(
-        "SCHED_DEADLINE needs CAP_SYS_NICE: run the command as root. RLIMIT_RTPRIO allows SCHED_FIFO, and no \
-         reservation"
+        "SCHED_DEADLINE needs CAP_SYS_NICE: run the command as root, or let the administrator start macrotick-grant.socket. \
+         RLIMIT_RTPRIO allows SCHED_FIFO, and no reservation"
     )]
     NotAllowed,
     /// The user may do so only in a user namespace.

@@ -13,6 +13,10 @@ pub struct Signals(SignalFd);
 
 impl Signals {
     /// Blocks them. From then on they end nothing halfway.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's reason.
     pub fn block() -> Result<Signals, HostFailure> {
         let mut signals = SigSet::empty();
         [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|signal| signals.add(signal));
@@ -20,9 +24,9 @@ impl Signals {
         blocked.map(Signals).map_err(|error| HostFailure::system("waiting for a signal")(error.into()))
     }
 
-    /// Waits until one of them comes, or the keeper ends.
-    pub fn wait(&self, keeper: &File) {
-        wait_for_either(keeper, &self.0);
+    /// Waits until one of them comes, or a descriptor has input or ends.
+    pub fn wait(&self, other: &impl AsFd) {
+        wait_for_either(other, &self.0);
     }
 }
 

@@ -99,6 +99,9 @@ pub enum CliError {
     /// There is no reservation.
     #[error(transparent)]
     Reserve(#[from] macrotick_reserve::ReserveError),
+    /// The helper for ordinary users does not reserve.
+    #[error(transparent)]
+    Grant(#[from] macrotick_grant::GrantError),
     /// A soak does not start, or its counts are not saved.
     #[error(transparent)]
     Soak(#[from] macrotick_soak::SoakError),
@@ -282,6 +285,7 @@ impl CliError {
             CliError::Node(error) if error.is_about_the_plan() => 2,
             CliError::Soak(error) if error.is_about_the_input() => 2,
             CliError::Probe(error) if error.is_about_the_input() => 2,
+            CliError::Grant(error) => error.exit_code(),
             CliError::Reserve(error) if error.is_about_the_input() => 2,
             CliError::Reserve(error) if error.is_a_refusal() => 1,
             CliError::Measure(error) if error.is_about_the_input() => 2,

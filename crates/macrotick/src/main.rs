@@ -108,6 +108,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Probe(args) => verbs::probe::execute(args),
         Verb::Kernel(args) => verbs::kernel::execute(args),
         Verb::Reserve(args) => verbs::reserve::execute(args),
+        Verb::Grant(args) => verbs::grant::execute(args),
         Verb::Measure(args) => verbs::measure::execute(args),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Man(args) => verbs::man::execute(args),

@@ -23,7 +23,7 @@ fn every_page_is_written_and_formats_without_a_warning() {
     }
     names.sort();
     let verbs = ["admit", "apply", "check", "compare", "doctor", "explain", "export", "export-metrics"];
-    let hook = ["export-rt-app", "generate", "hook", "hook-add", "hook-install", "hook-run"];
+    let hook = ["export-rt-app", "generate", "grant", "hook", "hook-add", "hook-install", "hook-run"];
     let import = ["import", "import-amalthea", "import-ctu-iig", "import-rt-app"];
     let lab = ["kernel", "kernel-build", "lab", "lab-exec", "lab-kernel", "measure"];
     let rest = [

@@ -154,7 +154,9 @@ fn systemd_accepts_the_units() {
         return;
     }
     let installed = install("units");
-    for unit in ["macrotick@x.service", "macrotick-soak@x.service", "macrotick-doctor@x.service"] {
+    for unit in
+        ["macrotick@x.service", "macrotick-soak@x.service", "macrotick-doctor@x.service", "macrotick-grant@x.service"]
+    {
         // Paths in units are absolute. With a root of its own, systemd would miss the units that ours refer to.
         let unit = installed.join("usr/lib/systemd/system").join(unit);
         let template = unit.to_str().unwrap().replace("@x", "@");

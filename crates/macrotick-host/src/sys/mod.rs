@@ -31,7 +31,7 @@ pub use scheduling::{
     affinity, end_reservation, pin, policy_name, sched_attr, set_sched_attr, set_standing, DeadlineOptions, SchedAttr,
     Standing,
 };
-pub use socket::set_priority;
+pub use socket::{peer, set_priority, Peer};
 pub use time::{cpu_clock, futex_wake, now, sleep, sleep_until, time_of, timespec, unix_now};
 
 /// The id of a thread or process in the kernel.

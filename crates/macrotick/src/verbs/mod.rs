@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod generate;
+pub mod grant;
 pub mod hook;
 pub mod import;
 pub mod kernel;

@@ -219,6 +219,8 @@ fn reserve_for_any_program() {
         .stays("macrotick reserve --runtime 10ms --period 40ms --pid")
         .stays("macrotick reserve --adapt --period 40ms")
         .no_output("8ms in each 10ms")
+        .not_here("systemctl enable --now macrotick-grant.socket", "needs systemd")
+        .no_output("10ms in each 40ms (25.0 % of a CPU), on the CPUs 0, 1")
         .execute(2);
 }
 
