@@ -1,4 +1,5 @@
-//! Reservations that adapt to unmodified programs: on this host the refusals, and in the lab the runtimes beside hogs.
+//! Reservations that adapt to unmodified programs, and the options of SCHED_DEADLINE: on this host the refusals, and in
+//! the lab the runtimes beside hogs.
 //!
 //! The tests of this host need root. They are reported as skipped without it.
 
@@ -183,4 +184,31 @@ fn a_group_gets_its_budget() {
     assert!(number(&text, "frame time: ") <= 42_000, "{text}");
     // It is 23 % of the server period, and a little more for the phase.
     assert!((570..640).contains(&number(&text, "budget: ")), "{text}");
+}
+
+/// A thread that never rests has 20 % of the CPU, beside a reservation of 40 % that uses half of it. By reclaiming it gets
+/// more. The signal of an overrun can be handled, and ends a program that does not.
+#[test]
+#[ignore = "needs the lab"]
+fn a_greedy_thread_gets_the_rest_by_reclaiming_and_a_signal_at_an_overrun() {
+    let text = in_lab(
+        r#"reserve="macrotick reserve --period 100ms"
+        $reserve --runtime 40ms -- $frames 100000 20000 0 120 > /dev/null 2>&1 & half=$!
+        usage() { set -- $(sed 's/.*) //' /proc/$greedy/stat); echo $((${12} + ${13})); }
+        now() { cut -d ' ' -f 1 /proc/uptime | tr -d .; }
+        for option in "" --reclaim; do
+            $reserve --runtime 20ms $option -- sh -c 'while :; do :; done' 2> /dev/null & greedy=$!
+            sleep 1; from=$(now); before=$(usage); sleep 4
+            echo "greedy$option: $((1000 * ($(usage) - before) / ($(now) - from)))"; kill $greedy; wait $greedy
+        done
+        wait $half
+        over="$reserve --runtime 10ms --overrun-signal -- sh -c"
+        echo "handled: $($over 'trap "echo over" XCPU; while [ $((i += 1)) -lt 9000 ]; do :; done' 2> /dev/null | wc -l)"
+        timeout 20 $over 'while :; do :; done' 2> /dev/null; echo "unhandled: $?""#,
+    );
+    let (without, with) = (number(&text, "greedy: "), number(&text, "greedy--reclaim: "));
+    // By SCHED_FLAG_RECLAIM it is 31 % while the other one counts as active, and 80 % while it does not.
+    assert!((190..=205).contains(&without) && (400..=810).contains(&with), "{without}, {with}: {text}");
+    assert!(number(&text, "handled: ") > 0, "{text}");
+    assert_eq!(number(&text, "unhandled: "), 128 + 24, "{text}");
 }
