@@ -13,7 +13,7 @@
 #include <linux/timerqueue.h>
 #include <linux/version.h>
 
-#if __has_include(<linux/hrtimer_bases.h>)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
 #include <linux/hrtimer_bases.h>
 #else
 #include <linux/hrtimer_defs.h>
@@ -124,7 +124,7 @@ do {										\
 #if MT_LINUX_7
 #define MT_BALANCE_PARAMETERS	struct rq *rq, struct rq_flags *rf
 #define MT_PICK_PARAMETERS	struct rq *rq, struct rq_flags *rf
-typedef u64 mt_old_prio_t;
+#define MT_OLD_PRIO		u64
 
 #define mt_task_rq_unlock(rq, p, rf)	__task_rq_unlock(rq, p, rf)
 
@@ -143,15 +143,11 @@ do {										\
 
 #define MT_TASK_WORK_NOTIFY	TWA_RESUME	/* it never allocates */
 
-/* The trace points of page faults, and the parameters of that of a thread's end. */
-#define MT_EXCEPTIONS_HEADER	<trace/events/exceptions.h>
-#define MT_EXIT_PARAMETERS	struct task_struct *p, bool group_dead
-
 #else /* !MT_LINUX_7 */
 
 #define MT_BALANCE_PARAMETERS	struct rq *rq, struct task_struct *prev, struct rq_flags *rf
 #define MT_PICK_PARAMETERS	struct rq *rq
-typedef int mt_old_prio_t;
+#define MT_OLD_PRIO		int
 
 #define mt_task_rq_unlock(rq, p, rf)	__task_rq_unlock(rq, rf)
 #define mt_class_changed(rq, p, before, old_prio)				\
@@ -161,9 +157,6 @@ do {										\
 } while (0)
 
 #define MT_TASK_WORK_NOTIFY	(TWA_RESUME | TWAF_NO_ALLOC)
-
-#define MT_EXCEPTIONS_HEADER	<asm/trace/exceptions.h>
-#define MT_EXIT_PARAMETERS	struct task_struct *p
 
 #endif /* !MT_LINUX_7 */
 

@@ -54,10 +54,11 @@ static inline bool macrotick_may_attach(struct cgroup_taskset *tset)
 
 	cgroup_taskset_for_each(p, css, tset) {
 		const struct cpuset *from = css_cs(task_css(p, cpuset_cgrp_id));
+		const struct cpuset *next = css_cs(css);
 
-		if (!dl_task(p) || cpumask_subset(from->effective_cpus, css_cs(css)->effective_cpus))
+		if (!dl_task(p) || cpumask_subset(from->effective_cpus, next->effective_cpus))
 			continue;
-		to = css_cs(css);
+		to = next;
 		bandwidth += p->dl.dl_bw;
 	}
 	return !to || macrotick_dl_fits(to->effective_cpus, bandwidth);

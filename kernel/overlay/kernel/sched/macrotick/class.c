@@ -491,7 +491,7 @@ static void switched_to_macrotick(struct rq *rq, struct task_struct *p)
 		resched_curr(rq);
 }
 
-static void prio_changed_macrotick(struct rq *rq, struct task_struct *p, mt_old_prio_t oldprio)
+static void prio_changed_macrotick(struct rq *rq, struct task_struct *p, MT_OLD_PRIO oldprio)
 {
 	/* There is one priority inside the class. */
 }

@@ -103,7 +103,7 @@ static void switched_to_macrotick_ds(struct rq *rq, struct task_struct *p)
 		resched_curr(rq);
 }
 
-static void prio_changed_macrotick_ds(struct rq *rq, struct task_struct *p, mt_old_prio_t oldprio)
+static void prio_changed_macrotick_ds(struct rq *rq, struct task_struct *p, MT_OLD_PRIO oldprio)
 {
 	/* Its claims have been queued again. */
 }

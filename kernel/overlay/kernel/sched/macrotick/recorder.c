@@ -27,7 +27,11 @@
 
 #ifdef CONFIG_X86_LOCAL_APIC
 #include <asm/trace/irq_vectors.h>
-#include MT_EXCEPTIONS_HEADER
+#if MT_LINUX_7
+#include <trace/events/exceptions.h>
+#else
+#include <asm/trace/exceptions.h>
+#endif
 #endif
 
 #define MT_MIN_EVENTS	(PAGE_SIZE / sizeof(struct macrotick_event))
@@ -116,7 +120,11 @@ static void on_waking(void *unused, struct task_struct *p)
 	mt_record_thread(MACROTICK_EVENT_WAKES, p, (u64)(u32)p->prio << 32);
 }
 
-static void on_exit(void *unused, MT_EXIT_PARAMETERS)
+#if MT_LINUX_7
+static void on_exit(void *unused, struct task_struct *p, bool group_dead)
+#else
+static void on_exit(void *unused, struct task_struct *p)
+#endif
 {
 	mt_record(MACROTICK_EVENT_EXITS, p->pid, 0);
 }
@@ -196,75 +204,66 @@ static void on_page_fault(void *unused, unsigned long address, struct pt_regs *r
 }
 #endif
 
-/* All trace points, each with its function. */
-#define MT_EACH_POINT(on)							\
-	on(sched_switch, on_switch)						\
-	on(sched_waking, on_waking)						\
-	on(sched_process_exit, on_exit)						\
-	on(irq_handler_entry, on_irq_entry)					\
-	on(irq_handler_exit, on_irq_exit)					\
-	on(softirq_entry, on_softirq_entry)					\
-	on(softirq_exit, on_softirq_exit)					\
-	on(contention_begin, on_contention_begin)				\
-	on(contention_end, on_contention_end)					\
-	on(macrotick_window_begin, on_window_begin)				\
-	on(macrotick_window_skipped, on_window_skipped)				\
-	on(macrotick_miss, on_miss)						\
-	on(macrotick_release, on_release)					\
-	on(macrotick_complete, on_complete)					\
-	MT_EACH_VECTOR(on)
-
+/* The functions get the arguments of their trace points, behind a pointer that is not used. */
+static const struct {
+	struct tracepoint	*point;
+	void			*function;
+} mt_record_points[] = {
+	{ &__tracepoint_sched_switch, on_switch },
+	{ &__tracepoint_sched_waking, on_waking },
+	{ &__tracepoint_sched_process_exit, on_exit },
+	{ &__tracepoint_irq_handler_entry, on_irq_entry },
+	{ &__tracepoint_irq_handler_exit, on_irq_exit },
+	{ &__tracepoint_softirq_entry, on_softirq_entry },
+	{ &__tracepoint_softirq_exit, on_softirq_exit },
+	{ &__tracepoint_contention_begin, on_contention_begin },
+	{ &__tracepoint_contention_end, on_contention_end },
+	{ &__tracepoint_macrotick_window_begin, on_window_begin },
+	{ &__tracepoint_macrotick_window_skipped, on_window_skipped },
+	{ &__tracepoint_macrotick_miss, on_miss },
+	{ &__tracepoint_macrotick_release, on_release },
+	{ &__tracepoint_macrotick_complete, on_complete },
 #ifdef CONFIG_X86_LOCAL_APIC
-#define MT_VECTOR(on, name)							\
-	on(name##_entry, on_vector_entry)					\
-	on(name##_exit, on_vector_exit)
+	{ &__tracepoint_local_timer_entry, on_vector_entry },
+	{ &__tracepoint_local_timer_exit, on_vector_exit },
+	{ &__tracepoint_irq_work_entry, on_vector_entry },
+	{ &__tracepoint_irq_work_exit, on_vector_exit },
 #ifdef CONFIG_SMP
-#define MT_SMP_VECTORS(on)							\
-	MT_VECTOR(on, reschedule)						\
-	MT_VECTOR(on, call_function)						\
-	MT_VECTOR(on, call_function_single)
-#else
-#define MT_SMP_VECTORS(on)
+	{ &__tracepoint_reschedule_entry, on_vector_entry },
+	{ &__tracepoint_reschedule_exit, on_vector_exit },
+	{ &__tracepoint_call_function_entry, on_vector_entry },
+	{ &__tracepoint_call_function_exit, on_vector_exit },
+	{ &__tracepoint_call_function_single_entry, on_vector_entry },
+	{ &__tracepoint_call_function_single_exit, on_vector_exit },
 #endif
-#define MT_EACH_VECTOR(on)							\
-	MT_VECTOR(on, local_timer)						\
-	MT_VECTOR(on, irq_work)							\
-	MT_SMP_VECTORS(on)							\
-	on(page_fault_user, on_page_fault)					\
-	on(page_fault_kernel, on_page_fault)
-#else
-#define MT_EACH_VECTOR(on)
+	{ &__tracepoint_page_fault_user, on_page_fault },
+	{ &__tracepoint_page_fault_kernel, on_page_fault },
 #endif
+};
 
-/* The number of trace points that call us, in the order of the list. */
-static unsigned int mt_record_points;
-
-static void unregister_points(void)
+/* Ends the calls of the first @n trace points. */
+static void unregister_points(unsigned int n)
 {
-#define MT_UNREGISTER(point, function)						\
-	if (mt_record_points) {							\
-		mt_record_points--;						\
-		unregister_trace_##point(function, NULL);			\
-	}
-	MT_EACH_POINT(MT_UNREGISTER)
-#undef MT_UNREGISTER
+	while (n--)
+		tracepoint_probe_unregister(mt_record_points[n].point,
+					    mt_record_points[n].function, NULL);
 	tracepoint_synchronize_unregister();
 }
 
 static int register_points(void)
 {
-	int err = 0;
+	unsigned int n;
+	int err;
 
-#define MT_REGISTER(point, function)						\
-	if (!err) {								\
-		err = register_trace_##point(function, NULL);			\
-		mt_record_points += !err;					\
+	for (n = 0; n < ARRAY_SIZE(mt_record_points); n++) {
+		err = tracepoint_probe_register(mt_record_points[n].point,
+						mt_record_points[n].function, NULL);
+		if (err) {
+			unregister_points(n);
+			return err;
+		}
 	}
-	MT_EACH_POINT(MT_REGISTER)
-#undef MT_REGISTER
-	if (err)
-		unregister_points();
-	return err;
+	return 0;
 }
 
 static void set_rings(void *area, size_t ring_size)
@@ -342,7 +341,7 @@ void mt_end_recorder(struct file *file)
 	guard(mutex)(&mt_record_mutex);
 	if (mt_record_owner != file)
 		return;
-	unregister_points();
+	unregister_points(ARRAY_SIZE(mt_record_points));
 	set_rings(NULL, 0);
 	vfree(mt_record_area);
 	mt_record_owner = NULL;
